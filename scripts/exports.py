@@ -24,8 +24,10 @@ RULES = {
                   r"|creat(64)?|f(re)?open(64)?|f?truncate(64)?|link(at)?|symlink(at)?|unlink(at)?|remove|rmdir"
                   r"|rename(at2?)?|mk(dir|fifo|nod)(at)?|mkdtemp|mko?stemps?(64)?|open(at)?(64)?"
                   r"|__open(at)?(64)?_2|posix_spawn_file_actions_addopen)$",
-    # and the functions of libomp that it stands before, src/task/omp.c
-    "libhale_task.so": r"(hale_task|HALE)_|__kmpc_|omp_(un)?set_(nest_)?lock$",
+    # and the functions of libomp and libc that it stands before: src/task/omp.c, lock.c
+    "libhale_task.so": r"(hale_task|HALE)_|__kmpc_|omp_((un)?set|test)_(nest_)?lock$"
+                       r"|pthread_(mutex_(lock|timedlock|trylock|unlock)|rwlock_((try)?(rd|wr)lock|unlock)"
+                       r"|spin_(lock|trylock|unlock))$",
     "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",
     "libhale_protect.so": r"hale_",
     "libhale_rio.so": r"rio_",

@@ -60,8 +60,7 @@ static inline void hale_offload_begin(struct hale_call *c)
 
 static inline void *hale_offload_data(struct hale_call *c, int i)
 {
-	const struct hale_offload_place *p =
-	    &((const struct hale_offload_args *)c->args)->place[i];
+	const struct hale_offload_place *p = &((const struct hale_offload_args *)c->args)->place[i];
 
 	return p->buffer != HALE_OFFLOAD_NO_BUFFER ? c->buffer[p->buffer]
 						   : (char *)c->result + p->at;

@@ -20,9 +20,8 @@ static void say_ready(const char *address)
 
 static int serve(int argc, char **argv)
 {
-	static const struct rio_service services[] = {{OFF_LIST, OFF_CREATE, offload_serve},
-						      {NET_JOIN, NET_JOIN, net_serve},
-						      {0, 0, NULL}};
+	static const struct rio_service services[] = {
+	    {OFF_LIST, OFF_CREATE, offload_serve}, {NET_JOIN, NET_JOIN, net_serve}, {0, 0, NULL}};
 	struct offload_service o = {.devices = 1, .memory = 1ul << 30};
 	char program[4096], opencl[4096];
 	struct rio_daemon d = {

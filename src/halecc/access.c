@@ -100,9 +100,9 @@ static bool in_words(const char *name, const char *const *words)
  * output write it anew where beta is 0. */
 static bool call_updates(const struct unit *u, CXCursor c)
 {
-	static const char *const ends[] = {"axpy", "axpby", "scal", "swap", "rot", "ger", "geru",
-					   "gerc", "syr",   "syr2", "her",  "her2", "trmm", "trsm",
-					   "trmv", "trsv",  NULL};
+	static const char *const ends[] = {"axpy", "axpby", "scal", "swap", "rot", "ger",
+					   "geru", "gerc",  "syr",  "syr2", "her", "her2",
+					   "trmm", "trsm",  "trmv", "trsv", NULL};
 	static const char *const names[] = {"strcat", "strncat", "memmove", "wcscat", NULL};
 	char *name = cursor_name(c);
 	int args = clang_Cursor_getNumArguments(c);
@@ -114,12 +114,13 @@ static bool call_updates(const struct unit *u, CXCursor c)
 	if (strncmp(name, "cblas_", 6) == 0 && strlen(name) > 7) {
 		updates = in_words(name + 7, ends);
 		if (args > 10 && !updates) { /* gemm, gemv, symm, syrk */
-			CXEvalResult beta = clang_Cursor_Evaluate(
-			    clang_Cursor_getArgument(c, (unsigned)args - 3));
+			CXEvalResult beta =
+			    clang_Cursor_Evaluate(clang_Cursor_getArgument(c, (unsigned)args - 3));
 			CXEvalResultKind kind =
 			    beta ? clang_EvalResult_getKind(beta) : CXEval_UnExposed;
-			updates = !(kind == CXEval_Int && clang_EvalResult_getAsInt(beta) == 0) &&
-				  !(kind == CXEval_Float && clang_EvalResult_getAsDouble(beta) == 0);
+			updates =
+			    !(kind == CXEval_Int && clang_EvalResult_getAsInt(beta) == 0) &&
+			    !(kind == CXEval_Float && clang_EvalResult_getAsDouble(beta) == 0);
 			if (beta)
 				clang_EvalResult_dispose(beta);
 		}
@@ -413,10 +414,9 @@ static unsigned written_later(const struct unit *u, CXCursor decl, const unsigne
  * through. */
 static unsigned waited_for(const struct unit *u, CXCursor decl, unsigned from, unsigned to)
 {
-	unsigned wait = written_later(u, decl, u->wait, u->waits, ACCESS_LATER | ACCESS_UNSEEN,
-				      from, to);
-	unsigned call =
-	    written_later(u, decl, u->blind, u->blinds, ACCESS_LATER, from, to);
+	unsigned wait =
+	    written_later(u, decl, u->wait, u->waits, ACCESS_LATER | ACCESS_UNSEEN, from, to);
+	unsigned call = written_later(u, decl, u->blind, u->blinds, ACCESS_LATER, from, to);
 
 	return wait > call ? wait : call;
 }

@@ -215,7 +215,8 @@ static unsigned omp_joined(const struct unit *u, const struct cursors *kids, uns
 			unit_extent(kids->c[i], &from, &until);
 			inside |= p > s + from && p < s + until;
 		}
-		if (joins_here && !inside && to && to < s + before && line[strspn(line, " \t")] == '#')
+		if (joins_here && !inside && to && to < s + before &&
+		    line[strspn(line, " \t")] == '#')
 			end = (unsigned)(to - s);
 	}
 	return end;
@@ -425,10 +426,11 @@ static void cases_refuse(struct unit *u, const struct chain *c)
 		unit_extent(kids.c[i], &from, &to);
 		if ((kind == CXCursor_CaseStmt || kind == CXCursor_DefaultStmt) &&
 		    from > c->node[0].at) {
-			source_error(u->src, c->node[0].at,
-				     "a case of this switch stands behind this region in the same "
-				     "block (line %u): put what is between the two cases into braces",
-				     source_line(u->src, from));
+			source_error(
+			    u->src, c->node[0].at,
+			    "a case of this switch stands behind this region in the same "
+			    "block (line %u): put what is between the two cases into braces",
+			    source_line(u->src, from));
 			break;
 		}
 	}

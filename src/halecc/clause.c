@@ -293,8 +293,8 @@ static void rows_verify(struct unit *u, const struct method *m, CXType row, cons
 	long count = strtol(length, &end, 0);
 	bool number = *length && !*end;
 
-	if (strcmp(low, "0") != 0 || (number && row.kind == CXType_ConstantArray &&
-				      count != clang_getArraySize(row)))
+	if (strcmp(low, "0") != 0 ||
+	    (number && row.kind == CXType_ConstantArray && count != clang_getArraySize(row)))
 		source_error(u->src, m->at,
 			     "[%s:%s] is a part of each row of '%s', and these parts lie apart: "
 			     "protect whole rows",

@@ -134,18 +134,39 @@ static void effect_find(struct unit *u, struct effect *e)
 
 /* Functions that hand what they are given to
  * somebody who writes it while the program goes on, and of those that wait for him. */
-static const char *const starting[] = {"pthread_create", "thrd_create", "MPI_I*", "MPI_*_init",
-				       "MPI_File_i*", "MPI_Win_create*", "aio_read", "lio_listio",
-				       "clEnqueue*", "cuda*Async", "io_uring_*", NULL};
-static const char *const not_starting[] = {"MPI_Init*", "MPI_Info*", "MPI_Inter*", "MPI_Iprobe",
-					   "MPI_Improbe", "MPI_Is_*", NULL};
-static const char *const waiting[] = {"pthread_*join_np", "pthread_join", "pthread_barrier_wait",
-				      "pthread_cond_*wait", "pthread_mutex_lock", "thrd_join",
-				      "cnd_*wait", "mtx_lock", "sem_*wait", "MPI_Wait*",
-				      "MPI_Test*", "MPI_Start*", "MPI_Win_*", "MPI_Barrier",
-				      "MPI_Recv", "MPI_Request_free", "aio_suspend", "aio_error",
-				      "aio_return", "cl*", "cuda*", "io_uring_*", "sleep",
-				      "usleep", "nanosleep", "thrd_sleep", "sched_yield", NULL};
+static const char *const starting[] = {
+    "pthread_create", "thrd_create", "MPI_I*",	   "MPI_*_init", "MPI_File_i*", "MPI_Win_create*",
+    "aio_read",	      "lio_listio",  "clEnqueue*", "cuda*Async", "io_uring_*",	NULL};
+static const char *const not_starting[] = {"MPI_Init*",	  "MPI_Info*", "MPI_Inter*", "MPI_Iprobe",
+					   "MPI_Improbe", "MPI_Is_*",  NULL};
+static const char *const waiting[] = {"pthread_*join_np",
+				      "pthread_join",
+				      "pthread_barrier_wait",
+				      "pthread_cond_*wait",
+				      "pthread_mutex_lock",
+				      "thrd_join",
+				      "cnd_*wait",
+				      "mtx_lock",
+				      "sem_*wait",
+				      "MPI_Wait*",
+				      "MPI_Test*",
+				      "MPI_Start*",
+				      "MPI_Win_*",
+				      "MPI_Barrier",
+				      "MPI_Recv",
+				      "MPI_Request_free",
+				      "aio_suspend",
+				      "aio_error",
+				      "aio_return",
+				      "cl*",
+				      "cuda*",
+				      "io_uring_*",
+				      "sleep",
+				      "usleep",
+				      "nanosleep",
+				      "thrd_sleep",
+				      "sched_yield",
+				      NULL};
 
 /* Of a pattern with one '*' or none. */
 static bool fits(const char *name, const char *pattern)

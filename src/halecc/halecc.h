@@ -187,7 +187,8 @@ struct unit {
 	unsigned *blind; /* offsets of calls of functions that are not seen: any variable of the
 			    program that other files see may be written there */
 	size_t blinds;
-	unsigned *wait; /* offsets of calls behind which others have written: pthread_join, MPI_Wait */
+	unsigned
+	    *wait; /* offsets of calls behind which others have written: pthread_join, MPI_Wait */
 	size_t waits;
 	/* around the expression that is walked; judgments: branches that data decide */
 	int loops, branches, judgments;

@@ -55,9 +55,9 @@ int keep_list(const struct unit *u, const struct halecc_region *r, const struct 
 
 		if (a->at < r->from || a->at >= r->to ||
 		    !(a->how & (pointer ? ACCESS_REPOINT : ACCESS_WRITE | ACCESS_ESCAPE)) ||
-		    is_handle(t) || is_hidden(u, a->decl) || unit_declares(u, a->decl, r->at, r->to) ||
-		    t.kind == CXType_ConstantArray || t.kind == CXType_VariableArray ||
-		    t.kind == CXType_IncompleteArray)
+		    is_handle(t) || is_hidden(u, a->decl) ||
+		    unit_declares(u, a->decl, r->at, r->to) || t.kind == CXType_ConstantArray ||
+		    t.kind == CXType_VariableArray || t.kind == CXType_IncompleteArray)
 			continue;
 		/* what each run writes before it reads anything starts from nothing */
 		if (!(access_of(u, a->decl, r->from, r->to) &
@@ -154,7 +154,8 @@ void keep_declare_copies(const struct unit *u, const struct chain *c, struct tex
 			const struct halecc_region *r = &u->region[c->node[i].region[k]];
 			for (int n = 0; n < r->copies && keep_repeated(c, r); n++)
 				text_add(
-				    t, "%shale_auto_copy struct hale_copy hale_copy%d_%s = {NULL};\n",
+				    t,
+				    "%shale_auto_copy struct hale_copy hale_copy%d_%s = {NULL};\n",
 				    in, r->number, r->copy[n].var);
 		}
 }

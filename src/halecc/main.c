@@ -173,8 +173,9 @@ static const char *folder_of(const char *path)
 /* An option that says what is made, and not how: a shared object is. */
 static bool is_of_output(const char *a)
 {
-	static const char *const out[] = {"-c",	  "-S",	    "-E",      "-static",	"-pie",
-					  "-no-pie", "-shared", "-fPIE", "-fpie", "-fsyntax-only"};
+	static const char *const out[] = {"-c",	   "-S",	   "-E",      "-static",
+					  "-pie",  "-no-pie",	   "-shared", "-fPIE",
+					  "-fpie", "-fsyntax-only"};
 
 	for (size_t i = 0; i < ARRAY_LEN(out); i++)
 		if (strcmp(a, out[i]) == 0)
@@ -288,8 +289,7 @@ static const char *translate(struct command *c, const char *path, int which, boo
 		fputs(text, stdout);
 		if (u.offloads)
 			printf("\n/* ---- of the device ---- */\n%s", emit_device(&u, false));
-	}
-	else if (!s.errors) {
+	} else if (!s.errors) {
 		char *folder = text_format("%s/%d", scratch, which);
 		if (mkdir(folder, 0700) == 0 || errno == EEXIST)
 			made = text_format("%s/%s", folder, base ? base + 1 : path);

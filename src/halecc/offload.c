@@ -105,15 +105,15 @@ static void part_parse(struct unit *u, struct halecc_offload *o, unsigned from, 
 		source_error(s, open, "the extent of '%s' is [low:length], both given", p->name);
 }
 
-static void list_parse(struct unit *u, struct halecc_offload *o, unsigned from, unsigned to, int how)
+static void list_parse(struct unit *u, struct halecc_offload *o, unsigned from, unsigned to,
+		       int how)
 {
 	while (from < to) {
 		unsigned end = from;
 
 		while (end < to && u->src->text[end] != ',')
-			end = strchr("([{", u->src->text[end])
-				  ? closing(u->src, end + 1, to) + 1
-				  : end + 1;
+			end = strchr("([{", u->src->text[end]) ? closing(u->src, end + 1, to) + 1
+							       : end + 1;
 		end = end < to ? end : to;
 		part_parse(u, o, from, end, how);
 		from = end + 1;
@@ -141,8 +141,8 @@ static void clauses_parse(struct unit *u, struct halecc_offload *o)
 				     *word ? word : text_cut(s->text + at, 1));
 			return;
 		}
-		close = open < o->end && s->text[open] == '(' ? closing(s, open + 1, o->end)
-							       : o->end;
+		close =
+		    open < o->end && s->text[open] == '(' ? closing(s, open + 1, o->end) : o->end;
 		if (close == o->end) {
 			source_error(s, at, "%s wants a list in parentheses", word);
 			return;
@@ -167,8 +167,8 @@ static bool at_file_scope(CXType t)
 	       clang_getCursorKind(scope) == CXCursor_TranslationUnit;
 }
 
-/* "double (*x)[4]" of the type and "(*x)"; NULL: it can't be said outside of its function. plain: of
- * a variable that is to be written to, const or not. */
+/* "double (*x)[4]" of the type and "(*x)"; NULL: it can't be said outside of its function. plain:
+ * of a variable that is to be written to, const or not. */
 static char *declare(CXType t, const char *name, bool plain)
 {
 	const char *spelt;
@@ -242,8 +242,8 @@ static bool holds_pointer(CXType t, const char **name)
 struct offload_walk {
 	struct unit *u;
 	struct halecc_offload *o;
-	unsigned at;	       /* where a complaint goes: into the statement */
-	bool inside;	       /* of the statement, not of a function that it calls */
+	unsigned at; /* where a complaint goes: into the statement */
+	bool inside; /* of the statement, not of a function that it calls */
 	int loops, switches;
 	CXCursor seen[256]; /* functions of this file that it calls */
 	int seens;
@@ -370,8 +370,7 @@ static void goto_use(struct offload_walk *w, CXCursor c)
 	if (is_in(w->o, from))
 		jump_refuse(w, c, "goto");
 	else
-		source_error(w->u->src, from,
-			     "goto leads into the offloaded statement of line %u",
+		source_error(w->u->src, from, "goto leads into the offloaded statement of line %u",
 			     w->o->line);
 }
 
@@ -379,7 +378,8 @@ static enum CXChildVisitResult use_visit(CXCursor c, CXCursor parent, CXClientDa
 {
 	struct offload_walk *w = data;
 	enum CXCursorKind kind = clang_getCursorKind(c);
-	bool loop = kind == CXCursor_ForStmt || kind == CXCursor_WhileStmt || kind == CXCursor_DoStmt;
+	bool loop =
+	    kind == CXCursor_ForStmt || kind == CXCursor_WhileStmt || kind == CXCursor_DoStmt;
 	CXCursor to = clang_getCursorReferenced(c);
 
 	if (kind == CXCursor_DeclRefExpr && clang_getCursorKind(to) == CXCursor_FunctionDecl)
@@ -431,25 +431,27 @@ static void part_verify(struct unit *u, struct halecc_offload *o, struct halecc_
 	long low, length;
 
 	if (t.kind == CXType_Pointer && !p->length) {
-		source_error(u->src, p->at, "'%s' is a pointer: say how much it points to, as in %s[0:n]",
-			     p->name, p->name);
-		return;
-	}
-	if (p->length && t.kind != CXType_Pointer && !is_array(t)) {
-		source_error(u->src, p->at, "'%s' is neither a pointer nor an array, so it has no extent",
+		source_error(u->src, p->at,
+			     "'%s' is a pointer: say how much it points to, as in %s[0:n]", p->name,
 			     p->name);
 		return;
 	}
-	to = p->length ? clang_getCanonicalType(t.kind == CXType_Pointer
-						    ? clang_getPointeeType(t)
-						    : clang_getArrayElementType(t))
-		       : t;
+	if (p->length && t.kind != CXType_Pointer && !is_array(t)) {
+		source_error(u->src, p->at,
+			     "'%s' is neither a pointer nor an array, so it has no extent",
+			     p->name);
+		return;
+	}
+	to = p->length
+		 ? clang_getCanonicalType(t.kind == CXType_Pointer ? clang_getPointeeType(t)
+								   : clang_getArrayElementType(t))
+		 : t;
 	if (p->how & PART_OUT && clang_isConstQualifiedType(to))
 		source_error(u->src, p->at, "'%s' is const, so nothing can come out: in(%s…)",
 			     p->name, p->name);
 	if (to.kind == CXType_Void || to.kind == CXType_FunctionProto)
-		source_error(u->src, p->at, "what '%s' points to has no size: give the pointer its type",
-			     p->name);
+		source_error(u->src, p->at,
+			     "what '%s' points to has no size: give the pointer its type", p->name);
 	const char *field = "";
 	if (holds_pointer(to, &field))
 		source_error(u->src, p->at,
@@ -468,8 +470,8 @@ static void part_verify(struct unit *u, struct halecc_offload *o, struct halecc_
 	low = strtol(p->low, &end, 0);
 	length = strtol(p->length, &end2, 0);
 	if (!*end2 && length <= 0)
-		source_error(u->src, p->at, "the extent [%s:%s] of '%s' is empty", p->low, p->length,
-			     p->name);
+		source_error(u->src, p->at, "the extent [%s:%s] of '%s' is empty", p->low,
+			     p->length, p->name);
 	else if (!*end && !*end2 && t.kind == CXType_ConstantArray &&
 		 (low < 0 || low + length > clang_getArraySize(t)))
 		source_error(u->src, p->at, "[%s:%s] is outside of '%s', which has %lld elements",
@@ -526,7 +528,8 @@ void offload_resolve(struct unit *u)
 		struct offload_walk w = {.u = u, .o = o, .inside = true};
 
 		if (u->src->cxx) {
-			source_error(u->src, o->at, "#pragma offload is for C: C++ has no such copies");
+			source_error(u->src, o->at,
+				     "#pragma offload is for C: C++ has no such copies");
 			continue;
 		}
 		clauses_parse(u, o);
@@ -578,8 +581,9 @@ char *offload_call(const struct halecc_offload *o)
 {
 	struct text t = {0};
 
-	text_add(&t, "if (hale_offload_run(&hale_offload_here, (%s), \"hale_offload_%d\", %u, %d, "
-		     "(const struct hale_offload_part[]){",
+	text_add(&t,
+		 "if (hale_offload_run(&hale_offload_here, (%s), \"hale_offload_%d\", %u, %d, "
+		 "(const struct hale_offload_part[]){",
 		 o->device, o->number, o->line, o->parts);
 	for (int i = 0; i < o->parts; i++) {
 		const struct halecc_part *p = &o->part[i];
@@ -613,8 +617,9 @@ static void part_copy(struct text *t, const struct halecc_part *p, int i, bool b
 static void part_begin(struct text *t, const struct halecc_part *p, int i)
 {
 	if (p->global && p->pointer)
-		text_add(t, "\t%s = (void *)((char *)hale_offload_data(hale_c, %d) - "
-			    "hale_offload_low(hale_c, %d));\n",
+		text_add(t,
+			 "\t%s = (void *)((char *)hale_offload_data(hale_c, %d) - "
+			 "hale_offload_low(hale_c, %d));\n",
 			 p->name, i, i);
 	else if (!p->pointer && !p->constant)
 		part_copy(t, p, i, false);
@@ -628,15 +633,17 @@ char *offload_function(const struct unit *u, const struct halecc_offload *o, con
 {
 	struct text t = {0};
 
-	text_add(&t, "\nHALE_OFFLOAD_SHOWN void hale_offload_%d(struct hale_call *hale_c)\n{\n", o->number);
+	text_add(&t, "\nHALE_OFFLOAD_SHOWN void hale_offload_%d(struct hale_call *hale_c)\n{\n",
+		 o->number);
 	for (int i = 0; i < o->parts; i++) {
 		const struct halecc_part *p = &o->part[i];
 
 		if (p->global)
 			continue;
 		if (p->pointer)
-			text_add(&t, "\t%s = (void *)((char *)hale_offload_data(hale_c, %d) - "
-				     "hale_offload_low(hale_c, %d));\n",
+			text_add(&t,
+				 "\t%s = (void *)((char *)hale_offload_data(hale_c, %d) - "
+				 "hale_offload_low(hale_c, %d));\n",
 				 p->declared, i, i);
 		else
 			text_add(&t, "\t%s%s;\n", p->large ? "static " : "", p->declared);

@@ -95,12 +95,12 @@ static void in_place_warn(struct unit *u, struct halecc_region *r)
 		shows = access_update(u, a->decl, r->from, r->to);
 		elsewhere = shows || !many ? NULL : scattered(u, a->decl, r->from, r->to);
 		if (elsewhere)
-			source_warn(u->src, elsewhere->at,
-				    "data decide where '%s' is written: what a run with damaged "
-				    "data has written elsewhere stays. %s CR(%s[0:n]) to the pragma",
-				    a->name,
-				    r->bound ? "Add" : "Make it a region of the chain, and add",
-				    a->name);
+			source_warn(
+			    u->src, elsewhere->at,
+			    "data decide where '%s' is written: what a run with damaged "
+			    "data has written elsewhere stays. %s CR(%s[0:n]) to the pragma",
+			    a->name, r->bound ? "Add" : "Make it a region of the chain, and add",
+			    a->name);
 		if (!shows)
 			continue;
 		if (clang_Cursor_getStorageClass(a->decl) == CX_SC_Static ||

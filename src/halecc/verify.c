@@ -10,7 +10,7 @@ struct look {
 	struct unit *u;
 	struct halecc_region *r;
 	int loops, switches, tries; /* around the cursor, inside the region */
-	int depth;	     /* of functions followed */
+	int depth;		    /* of functions followed */
 	bool opens;    /* the function that is looked into opens what it writes to and closes */
 	CXCursor call; /* where the region called the function that is looked into */
 	const char *who;
@@ -65,24 +65,24 @@ static bool claims_success(CXCursor call)
 static void look_call(struct look *l, CXCursor c)
 {
 	static const char *const output[] = {
-	    "printf",	"puts",	  "putchar",  "fprintf",  "fputs",  "fwrite", "write",
-	    "fputc",	"perror", "vprintf",  "vfprintf", "dprintf", "putc",   "writev",
-	    "send",	"sendto", "sendmsg",  "fputwc",	  "wprintf", "fwprintf", "operator<<",
-	    NULL};
-	static const char *const twice[] = {"system", "popen", "fork", "rename", "unlink",
+	    "printf",  "puts",	  "putchar",  "fprintf",  "fputs",	"fwrite", "write", "fputc",
+	    "perror",  "vprintf", "vfprintf", "dprintf",  "putc",	"writev", "send",  "sendto",
+	    "sendmsg", "fputwc",  "wprintf",  "fwprintf", "operator<<", NULL};
+	static const char *const twice[] = {"system", "popen", "fork",	"rename", "unlink",
 					    "remove", "kill",  "raise", NULL};
 	static const char *const input[] = {
-	    "getchar", "scanf", "fgets", "fscanf", "getline", "getdelim", "fread",   "read",
-	    "readv",   "getc",	"fgetc", "fgetwc", "vscanf",  "vfscanf",  "recv",    "recvfrom",
-	    "recvmsg", "gets",	"readdir", "operator>>", NULL};
+	    "getchar", "scanf",	   "fgets",   "fscanf", "getline", "getdelim",	 "fread",
+	    "read",    "readv",	   "getc",    "fgetc",	"fgetwc",  "vscanf",	 "vfscanf",
+	    "recv",    "recvfrom", "recvmsg", "gets",	"readdir", "operator>>", NULL};
 	static const char *const drawn[] = {
-	    "rand",    "random",  "drand48", "lrand48",	 "mrand48",	 "erand48",	  "nrand48",
-	    "jrand48", "random_r", "getrandom", "getentropy", "arc4random", "time", "clock",
-	    "strtok",  "gettimeofday", "clock_gettime", NULL};
+	    "rand",    "random",  "drand48",  "lrand48",      "mrand48",       "erand48",
+	    "nrand48", "jrand48", "random_r", "getrandom",    "getentropy",    "arc4random",
+	    "time",    "clock",	  "strtok",   "gettimeofday", "clock_gettime", NULL};
 	static const char *const release[] = {"free",	"realloc", "reallocarray", "munmap",
 					      "fclose", "close",   "pclose",	   NULL};
-	static const char *const ends[] = {"pthread_exit", "thrd_exit", "execl",  "execlp", "execle",
-					   "execv",	   "execvp",	"execve", "execvpe", NULL};
+	static const char *const ends[] = {"pthread_exit", "thrd_exit", "execl",  "execlp",
+					   "execle",	   "execv",	"execvp", "execve",
+					   "execvpe",	   NULL};
 	static const char *const finishes[] = {"exit", "_exit", "_Exit", "quick_exit", NULL};
 	static const char *const jumps[] = {"longjmp", "siglongjmp", "_longjmp", NULL};
 	static const char *const streams[] = {"printf", "puts",	   "putchar", "vprintf",
@@ -117,9 +117,8 @@ static void look_call(struct look *l, CXCursor c)
 			    "where the same place is overwritten",
 			    l->who, name, through);
 	else if (one_of(name, twice))
-		source_warn(s, at_of(l, c),
-			    "%s calls %s%s: when it runs again, that is done twice", l->who, name,
-			    through);
+		source_warn(s, at_of(l, c), "%s calls %s%s: when it runs again, that is done twice",
+			    l->who, name, through);
 	else if (one_of(name, drawn))
 		source_warn(s, at_of(l, c),
 			    "%s calls %s%s, which gives something else when the region "
@@ -274,11 +273,12 @@ static void saves_verify(struct unit *u, const struct halecc_region *r)
 	const struct access *saved[KEEPS_MAX + 1];
 
 	if (keep_list(u, r, saved, KEEPS_MAX + 1) > KEEPS_MAX)
-		source_error(u->src, saved[KEEPS_MAX]->at,
-			     "%s changes more than %d scalars that it reads, '%s' among them: put them "
-			     "into a struct",
-			     r->bound ? "this region" : "what stands between two regions of a chain",
-			     KEEPS_MAX, saved[KEEPS_MAX]->name);
+		source_error(
+		    u->src, saved[KEEPS_MAX]->at,
+		    "%s changes more than %d scalars that it reads, '%s' among them: put them "
+		    "into a struct",
+		    r->bound ? "this region" : "what stands between two regions of a chain",
+		    KEEPS_MAX, saved[KEEPS_MAX]->name);
 }
 
 static void kept_verify(struct unit *u, struct halecc_region *r)
@@ -340,7 +340,8 @@ static void last_use_verify(struct unit *u, struct halecc_region *r)
 		bool later = false;
 		for (int i = 0; i < u->regions; i++)
 			later |= u->region[i].bound && u->region[i].from <= next->at &&
-				 u->region[i].to > next->at && update_is_checked(&u->region[i], m->decl);
+				 u->region[i].to > next->at &&
+				 update_is_checked(&u->region[i], m->decl);
 		if (!later && next->at < c->outer)
 			source_warn(
 			    u->src, m->at,

@@ -153,10 +153,11 @@ bool task_due_read(struct task_due *d, const char *text, char why[160])
 			break;
 		}
 	if (bad || d->prob < 0) {
-		snprintf(why, 160,
-			 "due:prob=P[,seed=N][,at=end|random|page|copy][,times=K] with P from 0 to 1 or "
-			 "in %%, not '%.60s'",
-			 text);
+		snprintf(
+		    why, 160,
+		    "due:prob=P[,seed=N][,at=end|random|page|copy][,times=K] with P from 0 to 1 or "
+		    "in %%, not '%.60s'",
+		    text);
 		d->prob = 0;
 		return false;
 	}

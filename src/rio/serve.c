@@ -249,9 +249,9 @@ static void count(struct serve_session *s, size_t len, uint64_t sum)
 	pthread_mutex_unlock(&files.lock);
 }
 
-/* The bytes of one block, from `offset` on, which are in buffer afterwards if they are to be hashed.
- * Each piece is written as soon as it is there: it is in the processor's cache then, and the next
- * ones come meanwhile. *end: nothing follows. 0, or an errno. */
+/* The bytes of one block, from `offset` on, which are in buffer afterwards if they are to be
+ * hashed. Each piece is written as soon as it is there: it is in the processor's cache then, and
+ * the next ones come meanwhile. *end: nothing follows. 0, or an errno. */
 static int take_block(int fd, struct serve_session *s, char *buffer, uint64_t offset, bool *end)
 {
 	bool checked = s->flags & RIO_F_CHECKED;

@@ -134,7 +134,7 @@ static const char *obstacle(struct task_frame *f, const ucontext_t *u)
 		return "in a task that has made other tasks which ran at once";
 	if (f->reduced)
 		return "in a task that has added to a reduction";
-	if (f->locks > 0)
+	if (f->locks > 0 || f->held > 0)
 		return "in a task that holds a lock";
 	if (f->strikes >= task_settings.retries)
 		return task_settings.retries ? "in a task that was executed again already"

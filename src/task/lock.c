@@ -10,13 +10,35 @@
 
 #define API __attribute__((visibility("default")))
 
-/* Locks of the runtimes and of libraries below them are theirs: none of them is left by longjmp. */
-static void lock_count(int change, const void *caller)
+/* Locks of the runtimes and of libraries below them are theirs: none of them is left by longjmp. A
+ * call in the place of a return seems to come from the caller's caller, so what is given back is
+ * known by its address, and not by who gives it. */
+static void lock_taken(const volatile void *lock, const void *caller)
 {
 	struct task_frame *f = task_thread_frame();
 
-	if (UNLIKELY(f != NULL) && !task_due_is_runtime((uintptr_t)caller))
-		f->locks += (unsigned)change;
+	if (LIKELY(f == NULL) || task_due_is_runtime((uintptr_t)caller))
+		return;
+	if (f->held == TASK_LOCKS) {
+		f->locks++; /* never given back: its error rolls back */
+		return;
+	}
+	f->lock[f->held] = lock;
+	f->held++;
+}
+
+static void lock_given(const volatile void *lock)
+{
+	struct task_frame *f = task_thread_frame();
+
+	if (LIKELY(f == NULL))
+		return;
+	for (unsigned i = f->held; i-- > 0;)
+		if (f->lock[i] == lock) {
+			f->lock[i] = f->lock[f->held - 1];
+			f->held--;
+			return;
+		}
 }
 
 static void *real_of(void *_Atomic *found, const char *name)
@@ -37,10 +59,10 @@ static void *real_of(void *_Atomic *found, const char *name)
 		static void *_Atomic found;                                                        \
 		int(*real) params;                                                                 \
 		*(void **)&real = real_of(&found, #name);                                          \
-		lock_count(1, __builtin_return_address(0));                                        \
+		lock_taken(lock, __builtin_return_address(0));                                     \
 		int rc = real args;                                                                \
 		if (rc != 0 && rc != EOWNERDEAD)                                                   \
-			lock_count(-1, __builtin_return_address(0));                                                            \
+			lock_given(lock);                                                          \
 		return rc;                                                                         \
 	}
 #define GIVING(name, params, args)                                                                 \
@@ -51,19 +73,19 @@ static void *real_of(void *_Atomic *found, const char *name)
 		*(void **)&real = real_of(&found, #name);                                          \
 		int rc = real args;                                                                \
 		if (rc == 0)                                                                       \
-			lock_count(-1, __builtin_return_address(0));                                                            \
+			lock_given(lock);                                                          \
 		return rc;                                                                         \
 	}
 
-TAKING(pthread_mutex_lock, (pthread_mutex_t * m), (m))
-TAKING(pthread_mutex_trylock, (pthread_mutex_t * m), (m))
-TAKING(pthread_mutex_timedlock, (pthread_mutex_t * m, const struct timespec *t), (m, t))
-GIVING(pthread_mutex_unlock, (pthread_mutex_t * m), (m))
-TAKING(pthread_spin_lock, (pthread_spinlock_t * s), (s))
-TAKING(pthread_spin_trylock, (pthread_spinlock_t * s), (s))
-GIVING(pthread_spin_unlock, (pthread_spinlock_t * s), (s))
-TAKING(pthread_rwlock_rdlock, (pthread_rwlock_t * l), (l))
-TAKING(pthread_rwlock_tryrdlock, (pthread_rwlock_t * l), (l))
-TAKING(pthread_rwlock_wrlock, (pthread_rwlock_t * l), (l))
-TAKING(pthread_rwlock_trywrlock, (pthread_rwlock_t * l), (l))
-GIVING(pthread_rwlock_unlock, (pthread_rwlock_t * l), (l))
+TAKING(pthread_mutex_lock, (pthread_mutex_t * lock), (lock))
+TAKING(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock))
+TAKING(pthread_mutex_timedlock, (pthread_mutex_t * lock, const struct timespec *t), (lock, t))
+GIVING(pthread_mutex_unlock, (pthread_mutex_t * lock), (lock))
+TAKING(pthread_spin_lock, (pthread_spinlock_t * lock), (lock))
+TAKING(pthread_spin_trylock, (pthread_spinlock_t * lock), (lock))
+GIVING(pthread_spin_unlock, (pthread_spinlock_t * lock), (lock))
+TAKING(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock))
+TAKING(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock))
+TAKING(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock))
+TAKING(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock))
+GIVING(pthread_rwlock_unlock, (pthread_rwlock_t * lock), (lock))

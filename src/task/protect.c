@@ -188,7 +188,7 @@ static void frame_begin(struct task_thread *t, struct task_frame *f, const struc
 	f->outer = t->frame;
 	f->thread = t;
 	f->record = r;
-	f->strikes = f->mended = f->locks = f->due = 0;
+	f->strikes = f->mended = f->locks = f->held = f->due = 0;
 	f->family = NULL;
 	f->groups = 0;
 	f->level = -1;
@@ -294,7 +294,8 @@ void task_execute(const struct task_record *record, task_body body, void *arg)
 	if (f.record)
 		task_due_end(&f);
 	if (UNLIKELY(f.strikes) && task_window_changed(&f))
-		task_fall_back("in a task that reads its own window, into which others have written");
+		task_fall_back(
+		    "in a task that reads its own window, into which others have written");
 	if (UNLIKELY(task_settings.check_writes))
 		task_check_end(&f);
 	frame_end(&f);

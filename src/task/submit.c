@@ -166,7 +166,8 @@ static struct work *work_make(void (*body)(void *), const void *arg, size_t arg_
 	if (arg_bytes)
 		memcpy(w->arg, arg, arg_bytes);
 	/* the body may change its arg in place */
-	w->ranges[0] = (struct task_range){.at = w->arg, .length = arg_bytes, .written = true, .own = true};
+	w->ranges[0] =
+	    (struct task_range){.at = w->arg, .length = arg_bytes, .written = true, .own = true};
 	for (size_t i = 0; i < count; i++)
 		w->ranges[i + 1] = (struct task_range){.at = r[i].at,
 						       .length = r[i].length,

@@ -73,6 +73,8 @@ struct task_keep {
 };
 
 /* One execution that is under way; on the stack of its thread. */
+enum { TASK_LOCKS = 16 }; /* that a task may hold; one with more rolls back */
+
 struct task_frame {
 	jmp_buf env; /* where the next attempt begins */
 	struct task_frame *outer;
@@ -80,24 +82,26 @@ struct task_frame {
 	const struct task_record *record; /* NULL: no copies were made */
 	struct task_keep *keep;
 	volatile unsigned strikes, mended; /* errors so far; those that were restored from */
-	volatile unsigned locks;	   /* that the task holds */
-	volatile bool spawned;		   /* it has made tasks that run at once */
+	volatile unsigned locks;	   /* of OpenMP, that the task holds */
+	volatile unsigned held;		   /* of POSIX threads, likewise: the first ones of */
+	const volatile void *volatile lock[TASK_LOCKS];
+	volatile bool spawned;		     /* it has made tasks that run at once */
 	struct task_family *volatile family; /* the other tasks that it has made; NULL: none */
-	volatile unsigned groups;	   /* taskgroups that it is in */
-	void *group_loc;		   /* as the runtime wants it for their ends */
+	volatile unsigned groups;	     /* taskgroups that it is in */
+	void *group_loc;		     /* as the runtime wants it for their ends */
 	int group_thread;
-	int level;	      /* parallel regions around it; -1: not of OpenMP */
-	volatile bool reduced;		   /* it has added to a reduction */
-	volatile bool busy;		   /* copies are being made or taken */
-	volatile bool taking;		   /* the former: from memory that may not be there */
-	bool probes;	     /* of task_try(): an error ends the attempt and nothing else */
-	bool checked;	     /* holds the lock of check.c */
-	volatile bool waits; /* inside the runtime: other tasks may run on its stack */
-	bool reads_window;   /* window.c: and what it looked like at the first MPI call */
+	int level;	       /* parallel regions around it; -1: not of OpenMP */
+	volatile bool reduced; /* it has added to a reduction */
+	volatile bool busy;    /* copies are being made or taken */
+	volatile bool taking;  /* the former: from memory that may not be there */
+	bool probes;	       /* of task_try(): an error ends the attempt and nothing else */
+	bool checked;	       /* holds the lock of check.c */
+	volatile bool waits;   /* inside the runtime: other tasks may run on its stack */
+	bool reads_window;     /* window.c: and what it looked like at the first MPI call */
 	uint64_t window_mark;
-	unsigned due;	     /* attempts that are still to be struck, for a test */
-	uint64_t began;	     /* clock of this attempt */
-	void *messages;	     /* MPI's, of the execution below on the stack */
+	unsigned due;	/* attempts that are still to be struck, for a test */
+	uint64_t began; /* clock of this attempt */
+	void *messages; /* MPI's, of the execution below on the stack */
 };
 
 enum {

@@ -148,8 +148,7 @@ bool intask_landing_in(const void *at, size_t bytes)
 
 	lock();
 	for (struct landing *l = first; l && !found; l = l->next)
-		found = l->from < to && from < l->to &&
-			(!l->request || request_lands(l));
+		found = l->from < to && from < l->to && (!l->request || request_lands(l));
 	unlock();
 	return found;
 }

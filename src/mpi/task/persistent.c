@@ -14,9 +14,9 @@
 #include "mpi/task/intask.h"
 
 struct shown {
-	struct shown *next;	/* in `under_way` */
-	struct request *r;	/* the program's */
-	struct request *inner;	/* the operation; NULL: what an earlier execution has completed */
+	struct shown *next;	  /* in `under_way` */
+	struct request *r;	  /* the program's */
+	struct request *inner;	  /* the operation; NULL: what an earlier execution has completed */
 	struct intask_note *kept; /* if inner is NULL */
 	bool listed;
 	/* what r had */
@@ -119,7 +119,7 @@ static void shown_end(struct shown *s)
 
 static void shown_drop(struct request *r)
 {
-	void (*drop)(struct request *r);
+	void (*drop)(struct request * r);
 
 	shown_end(r->note);
 	drop = r->note_drop;
@@ -143,8 +143,8 @@ void intask_persistent_leave(struct request *r)
 static struct intask_note *before_note(struct request *r, size_t bytes)
 {
 	uintptr_t at = (uintptr_t)r;
-	struct tasklog_channel *ch = tasklog_channel(tasklog_now, TASKLOG_PERSISTENT,
-						     (uint32_t)(at >> 32), (int32_t)at, 0);
+	struct tasklog_channel *ch =
+	    tasklog_channel(tasklog_now, TASKLOG_PERSISTENT, (uint32_t)(at >> 32), (int32_t)at, 0);
 	struct intask_note *n;
 
 	if (!ch || ch->first)
@@ -229,8 +229,7 @@ void intask_persistent_over(struct request *r)
 		shown_end(s);
 }
 
-const struct request *intask_persistent_inner(const struct request *r,
-					      const struct intask_note **n)
+const struct request *intask_persistent_inner(const struct request *r, const struct intask_note **n)
 {
 	const struct shown *s = shown_of(r);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Between a relay beside the program and a server on another node (docs/opencl.md, 'Devices of
- * another node'): two connections, which begin with messages of rio/wire.h and go on with frames. */
+ * another node'): two connections, which begin with messages of rio/wire.h and go on with frames.
+ */
 #ifndef HALE_OCL_REMOTE_NET_H
 #define HALE_OCL_REMOTE_NET_H
 
@@ -32,10 +33,11 @@ enum net_frame_kind {
 	NET_AHEAD,	 /* address, size, seen; the data */
 	NET_ANSWER,	 /* status: errno; the data */
 	/* to the relay */
-	NET_READY,    /* status 1 or 2 as remote_wire.ready; address: remote_wire.devices; a sentence */
-	NET_REPLY,    /* slot, status; struct net_reply, its data */
-	NET_STORE,    /* address; the data */
-	NET_FETCH,    /* address, rows, pitch; size: of all rows; nothing behind it */
+	NET_READY, /* status 1 or 2 as remote_wire.ready; address: remote_wire.devices; a sentence
+		    */
+	NET_REPLY, /* slot, status; struct net_reply, its data */
+	NET_STORE, /* address; the data */
+	NET_FETCH, /* address, rows, pitch; size: of all rows; nothing behind it */
 	NET_CALLBACK, /* address: cookie, status */
 };
 
@@ -64,7 +66,8 @@ struct net_stream {
 	size_t from, to;
 };
 bool net_stream_open(struct net_stream *s, int fd);
-/* Exactly so many bytes. us: looks for so long before it sleeps. False, with errno: it has ended. */
+/* Exactly so many bytes. us: looks for so long before it sleeps. False, with errno: it has ended.
+ */
 bool net_stream_take(struct net_stream *s, void *to, size_t size, uint32_t us);
 bool net_stream_skip(struct net_stream *s, uint64_t size);
 /* Sends both parts. False: the connection has ended. */

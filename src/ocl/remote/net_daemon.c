@@ -93,8 +93,8 @@ static int await_data(const struct net_join *j)
 /* The server has the daemon's environment, which names the node's drivers; no layers of ours. */
 static char **environment(void)
 {
-	static const char *const without[] = {"OPENCL_LAYERS=", "LD_PRELOAD=", "HALE_RANK=",
-					      "HALE_AGENT="};
+	static const char *const without[] = {
+	    "OPENCL_LAYERS=", "LD_PRELOAD=", "HALE_RANK=", "HALE_AGENT="};
 	size_t n = 0, kept = 0;
 	char **env;
 

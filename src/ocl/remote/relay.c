@@ -348,8 +348,7 @@ int main(void)
 	ring_ignore_signals();
 	log_init_from_env();
 	if (!ring_open()) {
-		log_warn(
-		    "hale-opencl-relay is started by OpenCL programs under hale run --opencl");
+		log_warn("hale-opencl-relay is started by OpenCL programs under hale run --opencl");
 		return 64;
 	}
 	atomic_store(&wire->server_pid, (uint32_t)getpid());

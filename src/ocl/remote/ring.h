@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The other end of a program's ring, for what stands beside the program: its server, or the relay to
- * a server of another node. */
+/* The other end of a program's ring, for what stands beside the program: its server, or the relay
+ * to a server of another node. */
 #ifndef HALE_OCL_REMOTE_RING_H
 #define HALE_OCL_REMOTE_RING_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* hale-opencl-server: takes requests from the ring, which server.c carries out. Started by the
  * driver in a program (client.c) with the shared region as descriptor WIRE_FD; ends when the
- * program does. For a program on another node (--network) its daemon starts it, with connections. */
+ * program does. For a program on another node (--network) its daemon starts it, with connections.
+ */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -25,7 +25,7 @@ static struct {
 	uint64_t stored;
 	struct {
 		uint64_t address, size;
-	} store[STORES_KNOWN]; /* the last ones */
+	} store[STORES_KNOWN];	    /* the last ones */
 	pthread_mutex_t fetch_lock; /* one question at a time */
 	/* of the thread that takes requests alone */
 	pthread_t taker;
@@ -234,7 +234,8 @@ bool net_open(void)
 {
 	pthread_t t;
 
-	wire = mmap(NULL, sizeof(*wire), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	wire =
+	    mmap(NULL, sizeof(*wire), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	net.out = malloc(OUT_MAX);
 	net.ahead = malloc(NET_AHEAD_MAX);
 	net.taker = pthread_self();
@@ -242,7 +243,8 @@ bool net_open(void)
 	net_may_stand_still(NET_FD_REQUESTS);
 	if (wire != MAP_FAILED && net.out && net.ahead &&
 	    net_stream_open(&net.requests, NET_FD_REQUESTS) &&
-	    net_stream_open(&net.answers, NET_FD_DATA) && pthread_create(&t, NULL, watch, NULL) == 0)
+	    net_stream_open(&net.answers, NET_FD_DATA) &&
+	    pthread_create(&t, NULL, watch, NULL) == 0)
 		return pthread_detach(t) == 0;
 	log_warn("opencl: no memory for an OpenCL server");
 	return false;

@@ -147,8 +147,8 @@ struct remote_wire { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	uint64_t devices; /* of a server on another node: server.h's devices_sum; before it is
 			   * ready the one that it must have, 0: any */
 	uint32_t node;	  /* its place in HALE_DEVICES; before that the first to be tried */
-	_Atomic uint32_t several;  /* threads of the program call: then waits don't hold up other
-				    * requests */
+	_Atomic uint32_t several; /* threads of the program call: then waits don't hold up other
+				   * requests */
 	_Alignas(64) _Atomic uint64_t head; /* bytes posted */
 	_Alignas(64) _Atomic uint64_t tail; /* bytes carried out */
 	_Atomic uint32_t callback_bell;

@@ -111,7 +111,8 @@ static bool is_small(const struct part_sent *s, size_t size)
 }
 
 /* What is not taken in fully comes as it was: an element that the statement leaves alone stays. */
-static int part_send(struct part_device *d, struct part_sent *s, const struct hale_offload_part *p, int i)
+static int part_send(struct part_device *d, struct part_sent *s, const struct hale_offload_part *p,
+		     int i)
 {
 	struct hale_offload_place *at = &s->args.place[i];
 
@@ -125,15 +126,15 @@ static int part_send(struct part_device *d, struct part_sent *s, const struct ha
 		return -1;
 	at->buffer = s->buffers;
 	s->buffer[s->buffers++] = d->buffer[i].at;
-	return p->how & HALE_IN ? hale_buffer_write(d->process, d->buffer[i].at, 0, p->address,
-						    p->size)
-				: 0;
+	return p->how & HALE_IN
+		   ? hale_buffer_write(d->process, d->buffer[i].at, 0, p->address, p->size)
+		   : 0;
 }
 
 /* All of it or nothing: large parts come into memory beside first, but for those that only come
  * out. */
-static int parts_take(struct part_device *d, const struct part_sent *s, const char *result, int parts,
-		      const struct hale_offload_part *part)
+static int parts_take(struct part_device *d, const struct part_sent *s, const char *result,
+		      int parts, const struct hale_offload_part *part)
 {
 	char *beside[HALE_OFFLOAD_PARTS] = {NULL};
 	int rc = 0, error = 0;
@@ -174,8 +175,8 @@ static int run_there(struct part_device *d, const char *function, int parts,
 	for (int i = 0; i < parts; i++)
 		if (part_send(d, &s, &part[i], i) != 0)
 			return -1;
-	if (hale_run(d->pipeline, f, s.buffer, s.buffers, &s.args,
-		     sizeof(s.args) + s.args.small, result, s.args.small) != 0)
+	if (hale_run(d->pipeline, f, s.buffer, s.buffers, &s.args, sizeof(s.args) + s.args.small,
+		     result, s.args.small) != 0)
 		return -1;
 	return parts_take(d, &s, result, parts, part);
 }
