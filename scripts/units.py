@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Groups C sources into units that the compiler takes in one go; prints the units' paths.
+"""Groups C sources into units that the compiler takes in one go, and prints the paths of the units.
 
   scripts/units.py FOLDER NAME SOURCE …     writes FOLDER/NAME_K.c, which include the sources
 
@@ -17,9 +17,9 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MOST = 10  # sources of one unit: a few units for each core remain
 WORD = re.compile(r"[A-Za-z_]\w*")
-# what these change holds for all that follows in a unit
+# what changes all that follows in a unit
 ALONE = re.compile(r"^\s*#\s*pragma\b|target_clones|^\s*#\s*include\s*[<\"](linux|asm)/", re.M)
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 
 
 def plain(text):
@@ -71,7 +71,7 @@ def called(text):
 
 
 class Source:
-    folder = os.path.join(ROOT, "src")
+    folders = [os.path.join(ROOT, "src"), os.path.join(ROOT, "include")]
     headers = {}  # path -> the names that it brings
 
     def __init__(self, path):
@@ -82,17 +82,16 @@ class Source:
         self.own = own_names(text)
         self.macros = re.findall(r"^\s*#\s*define\s+(\w+)", text, re.M)
         first = re.search(r"^\s*#\s*define\b", text, re.M)
-        # a macro for a header that follows
+        # a macro that is set for a header
         self.alone = bool(ALONE.search(raw)) or bool(first and re.search(r"^\s*#\s*include\b", text[first.end():], re.M))
         self.seen = self.own | called(text)
         for name in INCLUDE.findall(raw):
             self.seen |= self.header(name, os.path.dirname(path))
 
     def header(self, name, beside):
-        for path in (os.path.join(beside, name), os.path.join(self.folder, name)):
-            if os.path.exists(path):
-                break
-        else:
+        """The names that a header of ours brings, with those of the headers that it includes."""
+        path = next((p for p in (os.path.join(f, name) for f in [beside, *self.folders]) if os.path.exists(p)), None)
+        if not path:
             return set()
         if path not in self.headers:
             self.headers[path] = set()  # of one that includes itself
