@@ -4,7 +4,7 @@
 the job's broker under the name that it has everywhere, and hear of each other."""
 
 from events_parts import *
-from lib import name_of, stat_of
+from lib import name_of, parent_of
 from namespaces import Hosts
 
 
@@ -98,7 +98,7 @@ def a_broker_that_is_killed_with_its_host_is_not_missed(s):
         p = job.publish(0, "LIVES", 300, pause=10000)
         agents = {p for p in children(hosts.servers[1].pid)
                   if name_of(p).startswith(HALE + " agent")}
-        os.kill(next(p for p in agents if stat_of(p)[0] not in agents), signal.SIGKILL)
+        os.kill(next(p for p in agents if parent_of(p) not in [None, *agents]), signal.SIGKILL)
         job.run.until(lambda: [e for e in events(other, "FTB.NLA") if e["name"] ==
                                "FTB_NODE_LOST"], "its loss is heard of on the spare")
         expect(p.wait().status == 0)

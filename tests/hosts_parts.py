@@ -4,7 +4,7 @@ compare each of their results, over shared memory and the network; whoever liste
 meanwhile; and that nothing is lost at the end."""
 
 from lib import *
-from lib import name_of, stat_of
+from lib import name_of, parent_of, stat_of
 from namespaces import Hosts
 
 UNDISTURBED = {}  # what so many ranks of LAMMPS print: the longest that was needed so far
@@ -182,7 +182,7 @@ class Story:
         """The process that stands for host k: what a launcher has started. The agent is its child."""
         agents = {p for p in children(self.hosts.servers[k].pid)
                   if name_of(p).startswith(HALE + " agent")}
-        return next(p for p in agents if stat_of(p)[0] not in agents)
+        return next(p for p in agents if parent_of(p) not in [None, *agents])
 
     def kill_supervisor(self, k):
         os.kill(self.supervisor(k), signal.SIGKILL)

@@ -4,7 +4,7 @@
 cut, spares. Nodes are agents on this machine (--nodes) or network namespaces (namespaces.py)."""
 
 from lib import *
-from lib import name_of, stat_of
+from lib import name_of, parent_of, stat_of
 from namespaces import Hosts
 from levels_parts import comm
 from steps_parts import end, until_told
@@ -405,7 +405,7 @@ def a_service_gives_out_agents(s):
     found = json.loads(s.hale("ps", "--json").out)["jobs"]
     ranks = {r["pid"] for j in found if j["pid"] == job.pid for r in j["ranks"]}
     expect(len(ranks) == 4 and ranks <= set(children(service.pid)), "ranks are the service's")
-    supervisors = [p for p in children(service.pid) if stat_of(p)[0] == service.pid]
+    supervisors = [p for p in children(service.pid) if parent_of(p) == service.pid]
     os.kill(next(p for p in supervisors if ranks & set(children(p))), signal.SIGKILL)
     same(job.wait(), wanted)
     expect(s.report()["restarts"] == 1, s.report())

@@ -96,6 +96,12 @@ def stat_of(pid):
         return None
 
 
+def parent_of(pid):
+    """None: it is gone."""
+    st = stat_of(pid)
+    return st[0] if st else None
+
+
 def ids_allowed():
     """clone3 with the id of this process itself: whoever may ask for ids is told that it is taken."""
     args = (ctypes.c_uint64 * 11)(0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 1, 0)

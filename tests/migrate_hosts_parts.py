@@ -2,7 +2,7 @@
 """What scenarios of `hale migrate` between hosts share, which are network namespaces."""
 
 from lib import *
-from lib import name_of, stat_of
+from lib import name_of, parent_of
 from migrate_parts import *
 from namespaces import Hosts
 
@@ -60,4 +60,4 @@ def host_copies(s, hosts, k):
 def agent_of(hosts, k):
     """`hale nodes` has its launcher's pid."""
     agents = {p for p in children(hosts.servers[k].pid) if name_of(p).startswith(HALE + " agent")}
-    return next(p for p in agents if stat_of(p)[0] not in agents)
+    return next(p for p in agents if parent_of(p) not in [None, *agents])
