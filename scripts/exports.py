@@ -26,8 +26,9 @@ RULES = {
                   r"|__open(at)?(64)?_2|posix_spawn_file_actions_addopen)$",
     # and the functions of libomp and libc that it stands before: src/task/omp.c, lock.c
     "libhale_task.so": r"(hale_task|HALE)_|__kmpc_|omp_((un)?set|test)_(nest_)?lock$"
-                       r"|pthread_(mutex_(lock|timedlock|trylock|unlock)|rwlock_((try)?(rd|wr)lock|unlock)"
-                       r"|spin_(lock|trylock|unlock))$",
+                       r"|pthread_(mutex_(lock|clocklock|timedlock|trylock|unlock)"
+                       r"|rwlock_((clock|timed|try)?(rd|wr)lock|unlock)|spin_(lock|trylock|unlock))$"
+                       r"|mtx_(lock|timedlock|trylock|unlock)$",
     "libhale_opencl.so": r"cl(GetLayerInfo|InitLayer)$",
     "libhale_protect.so": r"hale_",
     "libhale_rio.so": r"rio_",

@@ -44,7 +44,7 @@ def a_task_is_executed_again_as_often_as_retries_says(s):
 def errors_are_mended_where_there_are_copies(s):
     exe = build(s)
     plain = s.run(exe, "nowhere", env=TWO)
-    for place in ("checker", "written"):
+    for place in ("checker", "written", "unlocked"):
         r, t = tasks(s, exe, place)
         expect(r.out.split()[:2] == [place, "2"] and r.out.split()[2] == plain.out.split()[2], r, plain)
         expect(t["reexecuted"] == 1 and t["mended"] == (place == "written"), t)
@@ -78,7 +78,8 @@ def errors_elsewhere_end_the_process_with_a_sentence(s):
     exe = build(s)
     for place, why in (("outside", "outside of tasks"), ("beside", "data that no task declares"),
                        ("lock", "holds a lock"), ("parent", "write more than it declares"),
-                       ("inner", "a parallel region inside"), ("mutex", "holds a lock"), ("try", "holds a lock"), ("always", "again already")):
+                       ("inner", "a parallel region inside"), ("mutex", "holds a lock"), ("timed", "holds a lock"),
+                       ("mtx", "holds a lock"), ("try", "holds a lock"), ("always", "again already")):
         r, t = tasks(s, exe, place, status=128 + 7)
         expect(why in r.err and "checkpoint" in r.err, r)
         expect(t["fell_back"] == 1, t)

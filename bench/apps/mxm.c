@@ -54,7 +54,8 @@ int main(int argc, char **argv)
 				double *b = now + (size_t)j * part, *next = then + (size_t)j * part;
 #pragma omp task depend(in : b [0:part]) depend(out : next [0:part]) firstprivate(j)
 				MPI_Sendrecv(b, (int)part, MPI_DOUBLE, to, (int)j, next, (int)part,
-					     MPI_DOUBLE, from, (int)j, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+					     MPI_DOUBLE, from, (int)j, MPI_COMM_WORLD,
+					     MPI_STATUS_IGNORE);
 			}
 			for (long j = 0; j < ncol; j++)
 				for (long i = 0; i < nrow; i++) {

@@ -78,12 +78,13 @@ int main(int argc, char **argv)
 				int to = (rank + d) % ranks, from = (rank + ranks - d) % ranks;
 				struct body *there = others[from];
 #pragma omp task depend(iterator(long i = 0                                                        \
-					 : blocks),                                                        \
-				in                                                                         \
-				: mine[i * block]) depend(out                                              \
-							  : there [0:n])
-				MPI_Sendrecv(mine, (int)(n * 4), MPI_DOUBLE, to, 1, there, (int)(n * 4),
-					     MPI_DOUBLE, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+				 : blocks),                                                        \
+			in                                                                         \
+			: mine[i * block]) depend(out                                              \
+						  : there [0:n])
+				MPI_Sendrecv(mine, (int)(n * 4), MPI_DOUBLE, to, 1, there,
+					     (int)(n * 4), MPI_DOUBLE, from, 1, MPI_COMM_WORLD,
+					     MPI_STATUS_IGNORE);
 			}
 			for (int d = 0; d < ranks; d++)
 				for (long b = 0; b < blocks; b++) {
@@ -93,10 +94,10 @@ int main(int argc, char **argv)
 
 					if (d == 0) {
 #pragma omp task depend(iterator(long i = 0                                                        \
-					 : blocks),                                                        \
-				in                                                                         \
-				: mine[i * block]) depend(inout                                            \
-							  : f [0:block])
+				 : blocks),                                                        \
+			in                                                                         \
+			: mine[i * block]) depend(inout                                            \
+						  : f [0:block])
 						attract(f, on, block, by, n);
 					} else {
 #pragma omp task depend(in : by [0:n], on [0:block]) depend(inout : f [0:block])

@@ -210,7 +210,8 @@ int main(int argc, char **argv)
 	}
 	do {
 		for (size_t i = 0; i < points; i++) {
-			float z = (float)((long)(i / (size_t)plane) + rank * mine - 1) / (float)planes;
+			float z =
+			    (float)((long)(i / (size_t)plane) + rank * mine - 1) / (float)planes;
 			grid[0][i] = grid[1][i] = z * z;
 		}
 		double began = app_start();
@@ -229,10 +230,11 @@ int main(int argc, char **argv)
 		double took = MPI_Wtime() - began;
 		uint64_t bits;
 		memcpy(&bits, &total, sizeof(bits));
-		app_end("stencil",
-			app_hash(grid[iterations % 2] + plane, (size_t)(mine * plane) * sizeof(float)) ^
-			    bits,
-			took);
+		app_end(
+		    "stencil",
+		    app_hash(grid[iterations % 2] + plane, (size_t)(mine * plane) * sizeof(float)) ^
+			bits,
+		    took);
 	} while (app_again());
 	return 0;
 }

@@ -83,7 +83,8 @@ static bool only_headless(char job[JOB_ID_MAX])
 	return found == 1;
 }
 
-/* The job's end under this head; what its tasks have to report is gathered by `hale run` else. */
+/* Runs the job until it is over or another head has it. If it is over, gathers what its tasks have
+ * to report, as `hale run` would have done. */
 static int take_over(const struct takeover_start *start)
 {
 	struct json_value *doc = NULL;
@@ -99,8 +100,8 @@ static int take_over(const struct takeover_start *start)
 		report = json_text(json_get(options, "report"), NULL);
 	}
 	status = takeover_run(start);
-	/* the record goes when the job is over */
-	if (reports && head_record_newest(start->folder) == 0)
+	/* the last head removes the record when the job is over */
+	if (reports && status != EXIT_SUPERSEDED && head_record_newest(start->folder) == 0)
 		cli_tasks_gather(reports, start->report ? start->report : report);
 	json_free(doc);
 	return status;

@@ -55,7 +55,6 @@ static void add_report(void *a, const struct json_value *v)
 	task_account_add(a, v);
 }
 
-/* Removes the folder, too. */
 void cli_tasks_gather(const char *dir, const char *report)
 {
 	struct task_account a = {0};
@@ -110,6 +109,8 @@ int cli_tasks_run(struct options *o, int (*run)(struct options *))
 		return EXIT_USAGE;
 	}
 	status = run(o);
+	if (status == EXIT_SUPERSEDED) /* the newest head gathers */
+		return status;
 	cli_tasks_gather(dir, o->report);
 	gather_leave(o, dir);
 	return status;

@@ -8,8 +8,8 @@
 /* Runs the job by run() with libhale_task.so in front of the program, and puts what it has to
  * report under "tasks" into the job's report. Returns the exit status. */
 int cli_tasks_run(struct options *o, int (*run)(struct options *));
-/* The same for a job that has got another head: dir is where its processes leave what they have to
- * report. */
+/* Puts what the processes of a job have left in the folder `dir` under "tasks" into the job's
+ * report, and removes the folder. report NULL: there is none. */
 void cli_tasks_gather(const char *dir, const char *report);
 
 #endif

@@ -201,7 +201,8 @@ static bool local_done(void *arg)
 
 bool rma_is_pending(const struct win *w, int target)
 {
-	return target >= 0 && w->peer[target].pending > 0;
+	struct local_wish wish = {w, target};
+	return target != MPI_PROC_NULL && !local_done(&wish);
 }
 
 int rma_flush(struct win *w, int target, bool local)

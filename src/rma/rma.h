@@ -118,7 +118,7 @@ struct rma_call {
 
 /* request NULL: the form without one. */
 int rma_run(struct rma_call *call, struct request **request);
-/* Is something under way to or from that member, as seen here? */
+/* Is something under way to or from that member, as seen here? target -1: any. */
 bool rma_is_pending(const struct win *w, int target);
 
 /* ---- epochs (fence.c, lock.c). target -1: all ---- */

@@ -11,6 +11,7 @@ struct task_family {
 	_Atomic uint32_t refs;	  /* children that are not over, and the parent */
 	_Atomic uint32_t attempt; /* of the parent */
 	_Atomic uint32_t running; /* children, and children of children */
+	_Atomic bool over;	  /* the parent has ended */
 	_Atomic bool outside;	  /* one that has begun may have written elsewhere */
 	_Atomic bool spoke;	  /* one has called MPI */
 	struct task_family *above;
@@ -99,15 +100,23 @@ static struct family_step step_next(struct family_step s)
 	return (struct family_step){s.family->above, s.family->above_attempt};
 }
 
+/* A parent that runs may wait for r, so it decides; those above it wait until it has ended. */
+static bool record_counts(const struct task_record *r)
+{
+	for (struct family_step s = step_first(r); s.family; s = step_next(s)) {
+		if (atomic_load(&s.family->attempt) != s.attempt)
+			return false;
+		if (!atomic_load(&s.family->over))
+			return true;
+	}
+	return true;
+}
+
 bool task_family_enter(const struct task_record *r, bool declared)
 {
-	bool counts = true;
-
-	for (struct family_step s = step_first(r); s.family; s = step_next(s)) {
+	for (struct family_step s = step_first(r); s.family; s = step_next(s))
 		atomic_fetch_add(&s.family->running, 1);
-		counts &= atomic_load(&s.family->attempt) == s.attempt;
-	}
-	if (!counts) {
+	if (!record_counts(r)) {
 		task_family_leave(r);
 		return false;
 	}
@@ -120,6 +129,12 @@ bool task_family_enter(const struct task_record *r, bool declared)
 			atomic_store(&s.family->outside, true);
 	}
 	return true;
+}
+
+void task_family_uncopied(const struct task_record *r)
+{
+	for (struct family_step s = step_first(r); s.family; s = step_next(s))
+		atomic_store(&s.family->outside, true);
 }
 
 void task_family_leave(const struct task_record *r)
@@ -169,6 +184,7 @@ const char *task_family_stop(struct task_frame *frame)
 
 void task_family_end(struct task_frame *frame)
 {
+	atomic_store(&frame->family->over, true);
 	family_drop(frame->family);
 	frame->family = NULL;
 }

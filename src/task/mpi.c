@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include "task/check.h"
+#include "task/family.h"
 
 static void *none_open(int protected)
 {
@@ -50,6 +51,17 @@ static bool find(void *to, const char *name)
 	return at != NULL;
 }
 
+/* The task of this thread makes its first MPI call. */
+static void mpi_first_call(void)
+{
+	struct task_frame *f = task_thread_frame();
+
+	if (!f || !f->record)
+		return;
+	task_family_spoke(f->record);
+	task_window_note(f);
+}
+
 void task_mpi_init(void)
 {
 	void (*limit)(size_t bytes), (*before)(void (*call)(void)), (*first)(void (*call)(void));
@@ -63,7 +75,7 @@ void task_mpi_init(void)
 	    !find(&before, "hale_tasks_before"))
 		return;
 	task_mpi = m;
-	first(task_window_note);
+	first(mpi_first_call);
 	limit(task_settings.log_max);
 	if (task_settings.check_writes)
 		before(task_check_leave);

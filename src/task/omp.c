@@ -78,18 +78,22 @@ static void call_routine(void *arg)
 	c->result = c->routine(c->gtid, c->task);
 }
 
+static void ranges_free(const struct made *m)
+{
+	if (UNLIKELY(m->record.ranges != m->range))
+		free((void *)(uintptr_t)m->record.ranges);
+}
+
 static int32_t run_protected(int32_t gtid, void *task)
 {
 	struct made *m = made_of(task);
 	struct omp_call c = {task, m->routine, gtid, 0};
-	const struct task_range *ranges = m->record.ranges;
 
 	if (task_family_enter(&m->record, true)) {
 		task_execute(&m->record, call_routine, &c);
 		task_family_leave(&m->record);
 	}
-	if (UNLIKELY(ranges != m->range))
-		free((void *)(uintptr_t)ranges);
+	ranges_free(m);
 	return c.result;
 }
 
@@ -158,7 +162,7 @@ static enum task_reason reason_against(const struct made *m, const struct kdep *
 	return TASK_REASONS;
 }
 
-/* Those that run at once write before anybody can say that they don't count. */
+/* A task that runs at once writes before anybody can say that it doesn't count. */
 static void note_child(void)
 {
 	struct task_frame *f = task_thread_self()->frame;
@@ -191,10 +195,13 @@ static void arm(void *loc, struct ktask *t, const struct kdep *d, int32_t n,
 	why = reason_against(m, d, n);
 	if (why != TASK_REASONS)
 		task_thread_self()->reason[why]++;
-	else if (declares(m, t, d, n, more, nmore) && task_wanted(&m->record)) {
-		t->routine = run_protected;
-		task_made(&m->record);
-		return;
+	else if (declares(m, t, d, n, more, nmore)) {
+		if (task_wanted(&m->record)) {
+			t->routine = run_protected;
+			task_made(&m->record);
+			return;
+		}
+		ranges_free(m);
 	}
 	t->routine = run_plain;
 }

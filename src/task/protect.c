@@ -200,14 +200,17 @@ static void frame_begin(struct task_thread *t, struct task_frame *f, const struc
 	task_count_running(true);
 	if (r && UNLIKELY(t->depth >= TASK_DEPTH)) {
 		t->reason[TASK_DEEP]++;
+		task_family_uncopied(r);
 		f->record = r = NULL;
 	}
 	if (r) {
 		f->keep = &t->keeps[t->depth++];
-		if (frame_copy(t, f, r))
+		if (frame_copy(t, f, r)) {
 			t->count[TASK_PROTECTED]++;
-		else
+		} else {
+			task_family_uncopied(r);
 			f->record = NULL;
+		}
 	}
 	if (UNLIKELY(task_settings.keep_inputs) && !f->record)
 		task_inputs_stranger(1);

@@ -11,7 +11,7 @@
  *   keep.c     the copies; memory that threads use again and again
  *   job.c      what the job asks for and is told while it runs
  *   family.c   tasks that tasks make
- *   lock.c     locks of POSIX threads that a task holds
+ *   lock.c     locks of POSIX and C11 threads that a task holds
  *   window.c   memory that other processes may write to
  *   mpi.c      what MPI keeps of a task's messages (src/mpi/task/), if the program has MPI
  *   due.c      errors as the kernel reports them (SIGBUS), as checkers raise them, as tests pretend
@@ -72,9 +72,9 @@ struct task_keep {
 	size_t size;
 };
 
-/* One execution that is under way; on the stack of its thread. */
-enum { TASK_LOCKS = 16 }; /* that a task may hold; one with more rolls back */
+enum { TASK_LOCKS = 16 }; /* of threads; an error in a task that has held more rolls back */
 
+/* One execution that is under way; on the stack of its thread. */
 struct task_frame {
 	jmp_buf env; /* where the next attempt begins */
 	struct task_frame *outer;
@@ -83,7 +83,7 @@ struct task_frame {
 	struct task_keep *keep;
 	volatile unsigned strikes, mended; /* errors so far; those that were restored from */
 	volatile unsigned locks;	   /* of OpenMP, that the task holds */
-	volatile unsigned held;		   /* of POSIX threads, likewise: the first ones of */
+	volatile unsigned held;		   /* of threads, that the task holds: in lock[] */
 	const volatile void *volatile lock[TASK_LOCKS];
 	volatile bool spawned;		     /* it has made tasks that run at once */
 	struct task_family *volatile family; /* the other tasks that it has made; NULL: none */
@@ -189,8 +189,8 @@ void task_mpi_init(void);
 
 /* ---- window.c ---- */
 
-/* The task of this thread makes its first MPI call. */
-void task_window_note(void);
+/* The task of f makes its first MPI call. */
+void task_window_note(struct task_frame *f);
 /* True: others have written since into what f reads of a window of this process. */
 bool task_window_changed(const struct task_frame *f);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Tasks that read memory of a window of their own process. Others may write there as soon as such a
- * task has told them so, by any MPI call; an execution after an error would read what the first one
- * has not seen. So what a task reads of windows is noted at its first MPI call, and it is executed
- * again only if that is there still, before and after. */
-#include "task/family.h"
+/* Tasks that read memory of a window of their own process. Any MPI call of such a task may tell
+ * other processes that they can write there. An execution after an error would read what they have
+ * written. So the first MPI call of the task notes a checksum of what the task reads there. The
+ * task is executed again only if the checksum holds, before that execution and after it. */
+#include "task/task.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ static uint64_t lane(uint64_t h, uint64_t x)
 	return h ^ (h >> 29);
 }
 
-/* For telling whether somebody has written, not against somebody who wants it to be missed. */
+/* A checksum for changes by accident: a program could make two contents with the same one. */
 static uint64_t range_mark(uint64_t h, const char *at, size_t length)
 {
 	uint64_t lanes[4] = {h, h + 1, h + 2, h + 3}, x[4];
@@ -46,13 +46,8 @@ static bool marked(const struct task_frame *f, uint64_t *mark)
 	return any;
 }
 
-void task_window_note(void)
+void task_window_note(struct task_frame *f)
 {
-	struct task_frame *f = task_thread_self()->frame;
-
-	if (!f || !f->record)
-		return;
-	task_family_spoke(f->record);
 	f->reads_window = marked(f, &f->window_mark);
 }
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
+#include <time.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -159,11 +161,47 @@ static char page[4 * PAGE] __attribute__((aligned(4096)));
 static volatile int times;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+static mtx_t mtx;
 static omp_lock_t omp_lock;
+
+/* Is place one where a lock of that name is held? Then the task holds it from here on. */
+static int take_lock(const char *place)
+{
+	struct timespec past = {0}; /* a lock that is free is taken nevertheless */
+
+	if (!strcmp(place, "mutex"))
+		return pthread_mutex_lock(&mutex) == 0;
+	if (!strcmp(place, "timed"))
+		return pthread_rwlock_timedwrlock(&rwlock, &past) == 0;
+	if (!strcmp(place, "mtx"))
+		return mtx_lock(&mtx) == thrd_success;
+	if (strcmp(place, "try"))
+		return 0;
+	while (!omp_test_lock(&omp_lock))
+		;
+	return 1;
+}
+
+/* Locks that are given back, or were not got. */
+static void use_locks(void)
+{
+	struct timespec past = {0};
+
+	pthread_mutex_lock(&mutex);
+	if (pthread_mutex_trylock(&mutex) == 0 || pthread_mutex_timedlock(&mutex, &past) == 0)
+		abort();
+	pthread_mutex_unlock(&mutex);
+	pthread_rwlock_rdlock(&rwlock);
+	pthread_rwlock_unlock(&rwlock);
+	mtx_lock(&mtx);
+	mtx_unlock(&mtx);
+}
 
 static void at_place(const char *place)
 {
 	omp_init_lock(&omp_lock);
+	mtx_init(&mtx, mtx_plain);
 	memset(page, 7, sizeof(page));
 #pragma omp parallel
 #pragma omp single
@@ -182,12 +220,11 @@ static void at_place(const char *place)
 			if (first && !strcmp(place, "lock"))
 #pragma omp critical
 				HALE_Raise_DUE();
-			if (!strcmp(place, "mutex"))
-				pthread_mutex_lock(&mutex);
-			if (!strcmp(place, "try"))
-				while (!omp_test_lock(&omp_lock))
-					;
-			if (first && (!strcmp(place, "mutex") || !strcmp(place, "try")))
+			if (first && take_lock(place))
+				HALE_Raise_DUE();
+			if (!strcmp(place, "unlocked"))
+				use_locks();
+			if (first && !strcmp(place, "unlocked"))
 				HALE_Raise_DUE();
 			if (first && !strcmp(place, "parent")) {
 #pragma omp task depend(inout : times)
@@ -239,18 +276,25 @@ static void family(void)
 				uint64_t *part = tree[p], *sum = &sums[p];
 
 				/* in the group, with some of its tasks */
-				if (HALE_Raise_DUE && p == 3 && round % 5 == 2 && struck[round]++ == 0)
+				if (HALE_Raise_DUE && p == 3 && round % 5 == 2 &&
+				    struck[round]++ == 0)
 					HALE_Raise_DUE();
 #pragma omp task depend(inout : part [0:EACH], sum [0:1]) firstprivate(p)
 				{
 					uint64_t *low = part, *high = part + EACH / 2;
+					uint64_t was[2];
 
 					stir(part, EACH, (uint64_t)p);
+					was[0] = low[0];
+					was[1] = high[0];
 #pragma omp task depend(inout : low [0:EACH / 2])
 					stir(low, EACH / 2, 3);
 #pragma omp task depend(inout : high [0:EACH / 2])
 					stir(high, EACH / 2, 5);
 #pragma omp taskwait
+					/* also if the task above is about to begin again */
+					if (low[0] == was[0] || high[0] == was[1])
+						abort();
 					sum[0] = part[0] ^ part[EACH - 1];
 				}
 			}

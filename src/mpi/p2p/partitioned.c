@@ -33,7 +33,7 @@ struct partitioned {
 	int partitions;
 	bool *ready;   /* [partitions]; send */
 	char *kept;    /* send: packed copies of those that tasks have made ready; NULL: none */
-	bool *is_kept; /* [partitions]; with kept */
+	bool *is_kept; /* [partitions]; there if kept is */
 	bool numbered; /* receive: the number is known */
 	struct announcement sent;
 	struct request *announcing; /* send; NULL: the announcement has left */
@@ -261,32 +261,35 @@ static int partitioned_announce(struct partitioned *p, struct comm *c)
 			   TAG_ANNOUNCEMENT, c, MATCH_STANDARD | MATCH_COLL, &p->announcing);
 }
 
-/* A task that may be executed again says that a partition is ready: its data may be set back
- * before the message leaves. */
-static int partition_keep(struct partitioned *p, int at)
+static void partition_pack(struct partitioned *p, int at)
 {
 	size_t count = p->count / (size_t)p->partitions, bytes = count * p->type->size;
-	if (!p->kept) {
-		p->kept = heap_alloc(bytes * (size_t)p->partitions + 1);
-		p->is_kept = heap_calloc((size_t)p->partitions, sizeof(bool));
-	}
-	if (!p->kept || !p->is_kept)
-		return MPI_ERR_NO_MEM;
 	datatype_pack(p->type, (char *)p->buf + (ptrdiff_t)count * at * p->type->extent, count, 0,
 		      p->kept + bytes * (size_t)at, bytes);
 	p->is_kept[at] = true;
-	return MPI_SUCCESS;
+}
+
+/* A task that may be executed again says that a partition is ready. An error may set the data of
+ * the task back before the message leaves, so the message takes a copy. */
+static void partition_keep(struct partitioned *p, int at)
+{
+	if (!p->is_kept)
+		p->is_kept = heap_calloc((size_t)p->partitions, sizeof(bool));
+	if (!p->kept && p->is_kept)
+		p->kept = heap_alloc(p->count * p->type->size + 1);
+	if (p->kept)
+		partition_pack(p, at);
+	else
+		intask_lose("in a task for whose messages there was no memory");
 }
 
 static int partitioned_send(struct composite *k)
 {
 	struct partitioned *p = k->partitioned;
 	announcement_forget(p);
-	for (int i = 0; p->kept && i < p->partitions; i++) {
-		int rc = p->is_kept[i] ? MPI_SUCCESS : partition_keep(p, i);
-		if (rc)
-			return rc;
-	}
+	for (int i = 0; p->kept && i < p->partitions; i++)
+		if (!p->is_kept[i])
+			partition_pack(p, i);
 	if (p->kept)
 		return match_isend(p->kept, p->count * p->type->size, datatype_of(MPI_PACKED),
 				   p->peer, data_tag(p), k->whole->comm,
@@ -434,8 +437,8 @@ static int partitions_mark(MPI_Request request, const int *list, int n, int firs
 			return MPI_ERR_ARG;
 		p->ready[at] = true;
 		if (UNLIKELY(tasklog_now != NULL))
-			k->error = partition_keep(p, at);
-		if (k->unready == 1 && !k->error) /* what can't be sent completes with its error */
+			partition_keep(p, at);
+		if (k->unready == 1) /* what can't be sent completes with its error */
 			k->error = partitioned_send(k);
 		k->unready--;
 	}

@@ -174,7 +174,7 @@ int PMPI_Cancel(MPI_Request *request)
 	else if (r->kind == REQUEST_COLL)
 		rc = MPI_ERR_REQUEST; /* MPI-3.1 5.12: collectives can't be cancelled */
 	else if (!request_idle(r))
-		rc = match_cancel(r);
+		rc = match_cancel(intask_persistent_operation(r));
 	return API_LEAVE(NULL, rc);
 }
 API_ALIAS(Cancel);

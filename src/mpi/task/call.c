@@ -9,28 +9,19 @@
 #include "mpi/task/intask.h"
 #include "rma/rma.h"
 
-static struct tasklog_channel *call_channel(const void *object)
-{
-	uintptr_t at = (uintptr_t)object;
-
-	return tasklog_channel(tasklog_now, TASKLOG_CALL, (uint32_t)(at >> 32), (int32_t)at, 0);
-}
-
 bool intask_call_again(const void *object, int *rc)
 {
-	struct tasklog_channel *ch = call_channel(object);
 	struct intask_note *n;
 
-	if (!ch || !tasklog_replays(ch))
+	if (!intask_again(intask_channel_of(TASKLOG_CALL, object), &n))
 		return false;
-	n = intask_replay(ch);
 	*rc = n ? n->status.MPI_ERROR : MPI_ERR_INTERN;
 	return true;
 }
 
 int intask_call_done(const void *object, int rc)
 {
-	struct tasklog_channel *ch = call_channel(object);
+	struct tasklog_channel *ch = intask_channel_of(TASKLOG_CALL, object);
 	struct intask_note *n = ch ? intask_note_make(ch, 0) : NULL;
 
 	if (n) {
@@ -42,12 +33,17 @@ int intask_call_done(const void *object, int rc)
 
 /* ---- operations ---- */
 
-/* Where something arrives at the origin; NULL: nothing does. */
+/* The origin's memory that the operation writes; NULL: none. */
 static const struct rma_span *rma_result_of(const struct rma_call *c)
 {
 	if (c->kind == RMA_GET)
 		return &c->origin;
 	return c->result.type ? &c->result : NULL;
+}
+
+static size_t rma_span_bytes(const struct rma_span *s)
+{
+	return s->count * s->type->size;
 }
 
 static int rma_now(struct tasklog_channel *ch, struct rma_call *c)
@@ -61,7 +57,7 @@ static int rma_now(struct tasklog_channel *ch, struct rma_call *c)
 	rc = rma_run(c, NULL);
 	if (!rc && to && c->target != MPI_PROC_NULL) {
 		rc = rma_flush(c->win, c->target, true);
-		bytes = to->count * to->type->size;
+		bytes = rma_span_bytes(to);
 	}
 	n = intask_note_make(ch, bytes);
 	if (!n)
@@ -76,7 +72,7 @@ static int rma_now(struct tasklog_channel *ch, struct rma_call *c)
 
 int intask_rma(struct rma_call *c, struct request **req)
 {
-	struct tasklog_channel *ch = call_channel(c->win);
+	struct tasklog_channel *ch = intask_channel_of(TASKLOG_CALL, c->win);
 	const struct rma_span *to = rma_result_of(c);
 	struct intask_note *n;
 
@@ -84,10 +80,10 @@ int intask_rma(struct rma_call *c, struct request **req)
 		*req = match_request_new(REQUEST_NONE, NULL);
 	if (!ch)
 		return rma_run(c, req);
-	if (!tasklog_replays(ch))
+	if (!intask_again(ch, &n))
 		return rma_now(ch, c);
-	n = intask_replay(ch);
-	if (!n)
+	/* a task that is not deterministic may ask for something else */
+	if (!n || (n->capacity && (!to || n->capacity != rma_span_bytes(to))))
 		return MPI_ERR_INTERN;
 	if (n->capacity)
 		datatype_unpack(to->type, to->buf, to->count, 0, n->payload, n->capacity);
@@ -115,6 +111,8 @@ void intask_rma_over(const struct win *w)
 {
 	bool any = false;
 
+	if (rma_is_pending(w, -1)) /* a flush of one member leaves results of others to come */
+		return;
 	while (intask_landing_forget(results_key(w)))
 		any = true;
 	if (any && tasklog_now)

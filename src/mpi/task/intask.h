@@ -116,8 +116,11 @@ int intask_start(struct request *r);
 void intask_persistent_over(struct request *r);
 /* r is about to be freed: an operation that a task has begun goes on without it. */
 void intask_persistent_leave(struct request *r);
-/* Requests are what they were before the task, or shall be made to look so. */
+/* An execution after an error begins: each request that the task has touched becomes inactive, or
+ * active and complete, as it was before the task. */
 void intask_persistent_set_back(void);
+/* The operation that MPI carries out for r: r itself, unless a task has started r. */
+struct request *intask_persistent_operation(struct request *r);
 /* The operation that r shows, or (*n) what an earlier execution has got; both NULL: neither. */
 const struct request *intask_persistent_inner(const struct request *r,
 					      const struct intask_note **n);
@@ -131,14 +134,13 @@ struct win;
 int intask_rma(struct rma_call *c, struct request **req);
 /* Outside of tasks: its result may come later. */
 void intask_rma_begun(const struct rma_call *c);
-/* What one-sided calls have asked for has come. */
+/* Operations of this process on w have ended, all or some. */
 void intask_rma_over(const struct win *w);
 
 /* landing.c */
 extern bool intask_landing_watch;		 /* tasks are protected in this process */
 bool intask_landing_is(const struct request *r); /* r->note is of that file */
 void intask_landing_recv(struct request *r);
-/* Outside of tasks, if tasks are protected. */
 void intask_landing_span(struct request *r, const void *buf, size_t count, struct datatype *t);
 void intask_landing_coll(struct request *r, const struct coll_args *a);
 void intask_landing_memory(const void *key, const void *at, size_t bytes);
@@ -159,9 +161,25 @@ static inline struct tasklog_channel *intask_channel(enum tasklog_kind kind, con
 {
 	return tasklog_channel(tasklog_now, kind, c->context, peer, tag);
 }
+/* The channel of what happens to one object, which keeps its address until the task has ended. */
+static inline struct tasklog_channel *intask_channel_of(enum tasklog_kind kind, const void *object)
+{
+	uintptr_t at = (uintptr_t)object;
+
+	return tasklog_channel(tasklog_now, kind, (uint32_t)(at >> 32), (int32_t)at, 0);
+}
 static inline struct intask_note *intask_replay(struct tasklog_channel *ch)
 {
 	return (struct intask_note *)tasklog_replay(ch);
+}
+/* True: an earlier execution has had the next event of ch, and this one passes over it; *n is its
+ * record, NULL: it has none. ch NULL: the log has no memory. */
+static inline bool intask_again(struct tasklog_channel *ch, struct intask_note **n)
+{
+	if (!ch || !tasklog_replays(ch))
+		return false;
+	*n = intask_replay(ch);
+	return true;
 }
 
 #endif

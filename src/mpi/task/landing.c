@@ -100,7 +100,7 @@ void intask_landing_recv(struct request *r)
 
 void intask_landing_span(struct request *r, const void *buf, size_t count, struct datatype *t)
 {
-	if (intask_landing_watch && !tasklog_now)
+	if (intask_landing_watch)
 		request_watch(r, (const char *)buf + t->true_lb, coll_span(t, count));
 }
 

@@ -139,12 +139,17 @@ void intask_persistent_leave(struct request *r)
 
 /* ---- what a request was before the task ---- */
 
+static bool before_is_noted(const struct request *r)
+{
+	const struct tasklog_channel *ch = intask_channel_of(TASKLOG_PERSISTENT, r);
+
+	return ch && ch->first;
+}
+
 /* Notes it, unless it has been noted. */
 static struct intask_note *before_note(struct request *r, size_t bytes)
 {
-	uintptr_t at = (uintptr_t)r;
-	struct tasklog_channel *ch =
-	    tasklog_channel(tasklog_now, TASKLOG_PERSISTENT, (uint32_t)(at >> 32), (int32_t)at, 0);
+	struct tasklog_channel *ch = intask_channel_of(TASKLOG_PERSISTENT, r);
 	struct intask_note *n;
 
 	if (!ch || ch->first)
@@ -221,9 +226,9 @@ static void foreign_note(struct request *r)
 void intask_persistent_over(struct request *r)
 {
 	struct shown *s = shown_of(r);
-	const struct intask_note *n = s && s->inner ? inner_note(s->inner) : NULL;
 
-	if (tasklog_now && (!s || (s->inner && n && n->record.log != tasklog_now)))
+	/* the first start by the task would have noted r: somebody else has started it */
+	if (tasklog_now && !before_is_noted(r))
 		foreign_note(r);
 	if (s)
 		shown_end(s);
@@ -235,6 +240,13 @@ const struct request *intask_persistent_inner(const struct request *r, const str
 
 	*n = s && !s->inner ? s->kept : NULL;
 	return s ? s->inner : NULL;
+}
+
+struct request *intask_persistent_operation(struct request *r)
+{
+	struct shown *s = shown_of(r);
+
+	return s && s->inner ? s->inner : r;
 }
 
 /* ---- starts ---- */
@@ -263,9 +275,7 @@ static int start_show(struct request *r, struct request *inner)
 int intask_start(struct request *r)
 {
 	const struct coll_args *a = r->start ? coll_persistent_args(r) : NULL;
-	uintptr_t at = (uintptr_t)r;
-	struct tasklog_channel *ch =
-	    tasklog_channel(tasklog_now, TASKLOG_START, (uint32_t)(at >> 32), (int32_t)at, 0);
+	struct tasklog_channel *ch = intask_channel_of(TASKLOG_START, r);
 	struct request *inner = NULL;
 	int rc;
 
@@ -290,11 +300,14 @@ int intask_start(struct request *r)
 static struct request *init_again(struct tasklog_channel *ch, void *buf, size_t count,
 				  struct datatype *t)
 {
-	struct intask_note *n = ch && tasklog_replays(ch) ? intask_replay(ch) : NULL;
-	struct request *r = n ? n->object : NULL;
+	struct intask_note *n;
+	struct request *r;
 
-	if (!r)
+	if (!intask_again(ch, &n) || !n)
 		return NULL;
+	r = n->object;
+	if (r->note && intask_landing_is(r)) /* of the buffer before; the caller notes this one */
+		r->note_drop(r);
 	datatype_retain(t);
 	datatype_release(r->type);
 	r->type = t;

@@ -123,9 +123,7 @@ void intask_request_free(struct request *r)
 
 static struct tasklog_channel *foreign_channel(const struct request *r)
 {
-	uintptr_t at = (uintptr_t)r;
-
-	return tasklog_channel(tasklog_now, TASKLOG_FOREIGN, (uint32_t)(at >> 32), (int32_t)at, 0);
+	return intask_channel_of(TASKLOG_FOREIGN, r);
 }
 
 /* The request stays as it is, and its address its own, until the task has ended. */
@@ -249,10 +247,8 @@ void intask_choose(const int *indices, int n)
 
 	if (!ch || n == 0)
 		return;
-	if (tasklog_replays(ch)) {
-		tasklog_replay(ch);
+	if (intask_again(ch, &made))
 		return;
-	}
 	made = intask_note_make(ch, (size_t)n * sizeof(int32_t));
 	if (!made)
 		return;

@@ -49,7 +49,7 @@ static inline int win_done(const struct win *w, int rc)
 {
 	return UNLIKELY(tasklog_now != NULL) ? intask_call_done(w, rc) : rc;
 }
-/* What this process has asked for is there. */
+/* After a call that ends operations of this process. */
 static inline int win_over(const struct win *w, int rc)
 {
 	if (UNLIKELY(intask_landing_watch))
