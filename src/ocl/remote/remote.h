@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* ocl/remote/: OpenCL for a program whose runtime lives in another process, so that checkpoints of
- * the program need nothing of the runtime. client*.c make libhale_opencl_remote.so, an ordinary
- * OpenCL driver to the loader; server*.c make hale-opencl-server, one for each process that uses
- * OpenCL. May call: base/, and by dlsym what node/guest.h shows. Called by: the OpenCL loader.
+ * the program need nothing of the runtime. client*.c and what they serve (objects, commands, …)
+ * make libhale_opencl_remote.so, an ordinary OpenCL driver to the loader. server*.c make
+ * hale-opencl-server, one for each process that uses OpenCL. May call: base/, rio/, and by dlsym
+ * what node/guest.h shows. Called by: the OpenCL loader, cli/ (net_daemon.c).
  *
  *   program ─ loader ─ layer (ocl/) ─ this driver ══ ring ══ server ─ loader ─ vendor's runtime
  *
+ * The server may be on another node: then relay.c makes the process at the ring (docs/opencl.md).
  * Handles are pointers to stubs, which belong to the program's memory and so to its image. */
 #ifndef HALE_OCL_REMOTE_REMOTE_H
 #define HALE_OCL_REMOTE_REMOTE_H
@@ -117,7 +119,7 @@ struct stub {
 	};
 };
 
-/* ---- client.c: the way to the server ---- */
+/* ---- client.c, client_start.c, client_guest.c: the way to the server ---- */
 
 struct call {
 	uint32_t words;
