@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The daemon's part: two connections that name one token become those of a server, which is
- * followed to its end. */
+/* The daemon's part: two connections with the same token become those of a server, which the daemon
+ * starts, and ends when its relay hangs up. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -47,7 +45,8 @@ static struct timespec deadline(void)
 	return t;
 }
 
-/* The second connection is handed over to whoever waits for it, or will. */
+/* Gives the second connection to the thread of the first one, which may still have to come. False:
+ * there was none in time. */
 static bool hand_over(int fd, const struct net_join *j)
 {
 	struct timespec until = deadline();
@@ -69,7 +68,7 @@ static bool hand_over(int fd, const struct net_join *j)
 	return p != NULL;
 }
 
-/* The second connection; -1: it does not come. */
+/* Waits for the second connection. -1: it did not come in time. */
 static int await_data(const struct net_join *j)
 {
 	struct timespec until = deadline();
@@ -90,11 +89,12 @@ static int await_data(const struct net_join *j)
 	return p.data;
 }
 
-/* The server has the daemon's environment, which names the node's drivers; no layers of ours. */
+/* The daemon's environment, which names the node's drivers, without layers and ranks of ours. NULL:
+ * out of memory. The strings are the daemon's. */
 static char **environment(void)
 {
 	static const char *const without[] = {
-	    "OPENCL_LAYERS=", "LD_PRELOAD=", "HALE_RANK=", "HALE_AGENT="};
+	    "OPENCL_LAYERS=", "LD_PRELOAD=", "HALE_RANK=", "HALE_AGENT=", "HALE_SINK="};
 	size_t n = 0, kept = 0;
 	char **env;
 
@@ -115,33 +115,14 @@ static char **environment(void)
 static pid_t spawn(int requests, int data, int life)
 {
 	char *argv[] = {"hale-opencl-server", "--network", NULL}, **env = environment();
-	const int from[] = {requests, data, life};
-	posix_spawn_file_actions_t act;
-	posix_spawnattr_t attr;
-	sigset_t none;
-	pid_t pid = -1;
+	const int fds[] = {requests, data, life}; /* NET_FD_REQUESTS, NET_FD_DATA, NET_FD_DAEMON */
+	pid_t pid = env ? serve_spawn(served.program, argv, env, fds, ARRAY_LEN(fds)) : -1;
 
-	if (!env)
-		return -1;
-	posix_spawn_file_actions_init(&act);
-	/* all out of the way first: each may have another one's number */
-	for (int i = 0; i < 3; i++)
-		posix_spawn_file_actions_adddup2(&act, from[i], 1000 + i);
-	for (int i = 0; i < 3; i++)
-		posix_spawn_file_actions_adddup2(&act, 1000 + i, NET_FD_REQUESTS + i);
-	posix_spawn_file_actions_addclosefrom_np(&act, NET_FD_DAEMON + 1);
-	posix_spawnattr_init(&attr);
-	sigemptyset(&none);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	errno = posix_spawn(&pid, served.program, &act, &attr, argv, env);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&act);
 	free(env);
-	return errno ? -1 : pid;
+	return pid;
 }
 
-/* Until it has ended; it is made to when its relay hangs up. */
+/* Waits until the server has ended, and ends it when its relay hangs up. */
 static void follow(pid_t pid, int requests)
 {
 	struct pollfd f[2] = {{.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN},
@@ -168,22 +149,34 @@ static void follow(pid_t pid, int requests)
 			 WTERMSIG(status));
 }
 
+/* In place of a server that could not be started. */
+static void say_not_ready(int fd, int error)
+{
+	struct net_frame f = {.kind = NET_READY, .status = 2};
+	char why[300];
+
+	snprintf(why, sizeof(why), "can't start %.200s: %s", served.program, strerror(error));
+	log_warn("device: this node %s", why);
+	f.size = strlen(why);
+	if (wire_say_bytes(fd, &f, sizeof(f)) == 0)
+		wire_say_bytes(fd, why, f.size);
+}
+
 static void serve(int fd, int data)
 {
 	struct wire_head joined = {.op = NET_JOINED};
-	int life[2]; /* the server sees the daemon's end at it */
+	int life[2]; /* the pipe closes with the daemon: then the server ends */
 	pid_t pid = -1;
 
 	if (pipe2(life, O_CLOEXEC) != 0) {
 		serve_refuse(fd, errno, "the node has no descriptors left: %s", strerror(errno));
 		return;
 	}
-	/* first: behind it the server speaks */
+	/* The daemon answers before it starts the server, whose first frame is behind that. */
 	if (wire_say(fd, &joined, NULL, 0) == 0) {
 		pid = spawn(fd, data, life[0]);
 		if (pid < 0)
-			log_warn("device: %.200s can't be started: %s", served.program,
-				 strerror(errno));
+			say_not_ready(fd, errno);
 	}
 	close(life[0]);
 	if (pid > 0)
@@ -199,6 +192,8 @@ bool net_serve(int fd, const struct wire_head *h, const void *payload)
 	if (h->bytes != sizeof(j))
 		return false;
 	memcpy(&j, payload, sizeof(j));
+	if (j.which > NET_DATA)
+		return false;
 	if (j.which == NET_DATA)
 		return hand_over(fd, &j);
 	if (!served.program[0]) {

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,11 +164,8 @@ static pid_t spawn(int fd, int pipe, const struct offload_start *s, const char *
 	char folder[256], so[PATH_MAX + 32], memory[64], from[PATH_MAX + 32];
 	char *argv[] = {"hale-offload", NULL};
 	char *env[64] = {folder, so, memory, NULL};
-	posix_spawn_file_actions_t act;
-	posix_spawnattr_t attr;
+	const int fds[] = {fd, pipe}; /* WORK_FD, WORK_DAEMON */
 	unsigned n = 3;
-	sigset_t none;
-	pid_t pid = -1;
 
 	snprintf(folder, sizeof(folder), "HALE_OFFLOAD_FOLDER=%s", served.folder);
 	snprintf(so, sizeof(so), "HALE_OFFLOAD_OBJECT=%s", object);
@@ -181,21 +177,7 @@ static pid_t spawn(int fd, int pipe, const struct offload_start *s, const char *
 		if (strncmp(*e, "PATH=", 5) == 0 || strncmp(*e, "OMP_", 4) == 0 ||
 		    strncmp(*e, "LD_LIBRARY_PATH=", 16) == 0 || strncmp(*e, "HOME=", 5) == 0)
 			env[n++] = *e;
-	posix_spawn_file_actions_init(&act);
-	/* both out of the way first: each may have the other's number */
-	posix_spawn_file_actions_adddup2(&act, fd, 1000);
-	posix_spawn_file_actions_adddup2(&act, pipe, 1001);
-	posix_spawn_file_actions_adddup2(&act, 1000, WORK_FD);
-	posix_spawn_file_actions_adddup2(&act, 1001, WORK_DAEMON);
-	posix_spawn_file_actions_addclosefrom_np(&act, WORK_DAEMON + 1);
-	posix_spawnattr_init(&attr);
-	sigemptyset(&none);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	errno = posix_spawn(&pid, served.is.program, &act, &attr, argv, env);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&act);
-	return errno ? -1 : pid;
+	return serve_spawn(served.is.program, argv, env, fds, ARRAY_LEN(fds));
 }
 
 /* What it leaves in the folder when it is killed in the middle of a capture. */
