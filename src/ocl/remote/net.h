@@ -16,28 +16,30 @@ enum net_op {
 enum net_which { NET_REQUESTS, NET_DATA };
 
 struct net_join {
-	unsigned char token[RIO_TOKEN]; /* the same on both */
+	unsigned char token[RIO_TOKEN]; /* random; both connections of a server send the same */
 	uint32_t which, zero;
 };
 
-enum { NET_FD_REQUESTS = 3, NET_FD_DATA, NET_FD_DAEMON }; /* of a server: argument --network */
+/* Descriptors of a server that is started with --network. The third is a pipe's end, which closes
+ * with the daemon. */
+enum { NET_FD_REQUESTS = 3, NET_FD_DATA, NET_FD_DAEMON };
 
 enum {
 	NET_AHEAD_MAX = 256 << 10, /* bytes of a write that go before its request */
-	NET_ANSWER_MAX = 1 << 20,
+	NET_ANSWER_MAX = 1 << 20,  /* bytes */
 };
 
 enum net_frame_kind {
 	/* to the server */
-	NET_REQUEST = 1, /* slot: whether several threads call; a struct wire_request */
-	NET_AHEAD,	 /* address, size, seen; the data */
-	NET_ANSWER,	 /* status: errno; the data */
+	NET_REQUEST = 1, /* slot: whether several threads call; behind it: struct wire_request */
+	NET_AHEAD,	 /* address, size, seen; behind it: the data */
+	NET_ANSWER,	 /* status: errno; behind it: the data, none where it failed */
 	/* to the relay */
-	NET_READY, /* status 1 or 2 as remote_wire.ready; address: remote_wire.devices; a sentence
-		    */
-	NET_REPLY, /* slot, status; struct net_reply, its data */
-	NET_STORE, /* address; the data */
-	NET_FETCH, /* address, rows, pitch; size: of all rows; nothing behind it */
+	NET_READY, /* status: as remote_wire.ready; address: remote_wire.devices; behind it: why it
+		    * can't */
+	NET_REPLY, /* slot, status; behind it: struct net_reply, its data */
+	NET_STORE, /* address; behind it: the data */
+	NET_FETCH, /* address, rows, pitch; size: of all rows; behind it: nothing */
 	NET_CALLBACK, /* address: cookie, status */
 };
 
@@ -46,35 +48,38 @@ struct net_frame {
 	int32_t status;
 	uint32_t rows;
 	uint64_t address;
-	uint64_t size; /* of what is behind it, but for NET_FETCH */
+	uint64_t size; /* bytes behind it, but for NET_FETCH */
 	uint64_t pitch;
-	uint64_t seen; /* how many NET_STORE had been carried out when the data were read */
+	uint64_t seen; /* NET_STORE frames that the relay had carried out when it read the data */
 };
 
 struct net_reply {
 	uint64_t value[4], bytes;
 };
 
-/* net_daemon.c: the daemon's part. program: hale-opencl-server. */
+/* ---- net_daemon.c: the daemon's part ---- */
+/* program: the path of hale-opencl-server. */
 void net_serve_begin(const char *program);
+/* Serves a connection that began with NET_JOIN, as struct rio_service says. */
 bool net_serve(int fd, const struct wire_head *h, const void *payload);
 
-/* net_stream.c: a connection that is read in large pieces. */
+/* ---- net_stream.c ---- */
+/* A connection whose bytes are received in large pieces. */
 struct net_stream {
 	int fd;
 	char *buffer;
 	size_t from, to;
 };
 bool net_stream_open(struct net_stream *s, int fd);
-/* Exactly so many bytes. us: looks for so long before it sleeps. False, with errno: it has ended.
- */
+/* Takes exactly size bytes. us: how long it looks before it sleeps. False, with errno: the
+ * connection has ended, or its time limit has passed (ETIMEDOUT). */
 bool net_stream_take(struct net_stream *s, void *to, size_t size, uint32_t us);
-bool net_stream_skip(struct net_stream *s, uint64_t size);
-/* Sends both parts. False: the connection has ended. */
+/* Sends both parts. False, with errno: the connection has ended. */
 bool net_send(int fd, const void *head, size_t head_size, const void *data, size_t size);
-/* A connection whose other side may leave it full for long is not lost. */
+/* From now on a full connection does not count as lost, however long its other side takes nothing.
+ */
 void net_may_stand_still(int fd);
-/* Microseconds for which threads here look before they sleep. */
+/* How long threads of this process look before they sleep, in microseconds. */
 uint32_t net_patience(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hale-opencl-relay: to a program its OpenCL server, which is on another node. One thread takes
- * requests from the ring and sends them, another one takes what comes from there. Ends when the
- * program does, and when the node is lost. docs/opencl.md, 'Devices of another node'. */
+/* hale-opencl-relay: stands beside a program for its OpenCL server on another node. The main thread
+ * sends the ring's requests there, a second one carries out what the server sends, a third one sees
+ * the connection for data end. The process ends with the program, and when the node is lost.
+ * docs/opencl.md, 'Devices of another node'. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -12,7 +13,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "hale/rio.h"
@@ -22,17 +22,11 @@
 
 enum {
 	OUT_MAX = 64 << 10, /* bytes of requests that go at once */
-	STORE_STEP = 1 << 20,
-	READY_S = 50, /* a runtime may compile something before it begins */
-	/* of OP_BOX and OP_BOX_IMAGE: words of a request (transfers.c) */
-	BOX_FLAGS = 2,
-	BOX_REGION = 6,
-	BOX_ADDRESS = 11,
-	BOX_ROW_PITCH = 12,
-	BOX_PLANE_PITCH = 13,
-	BOX_ELEMENT = 14,
-	BOX_WRITE = 1,
+	BOUNCE = 1 << 20,
+	/* for all nodes: the program waits a minute, and a runtime may compile before it begins */
+	READY_S = 50,
 };
+_Static_assert((int)BOUNCE >= (int)NET_ANSWER_MAX, "an answer is made there");
 
 static struct {
 	char node[RIO_NODE_MAX];
@@ -40,10 +34,11 @@ static struct {
 	struct net_stream in;
 	char *out;
 	size_t filled;
+	double until;		 /* by clock_seconds: then a server must be ready */
 	_Atomic uint64_t stored; /* NET_STORE frames that have been carried out */
-	char *bounce;		 /* STORE_STEP bytes, of the thread that takes */
-	char *ahead;		 /* NET_AHEAD_MAX bytes, of the one that sends */
-	int32_t wrong;		 /* a store has failed; the next reply says so */
+	char *bounce;		 /* BOUNCE bytes, of the thread that takes frames */
+	char *ahead;		 /* NET_AHEAD_MAX bytes, of the main thread */
+	int32_t wrong;		 /* what the next reply says, since a store has failed */
 } relay;
 
 static void lost(void)
@@ -76,8 +71,8 @@ static void add(const struct net_frame *f, const void *data)
 	relay.filled += sizeof(*f) + f->size;
 }
 
-/* The bytes of the program's memory, with the gaps between its rows, that a write reads; 0: it is
- * none, or too long to go ahead. */
+/* How many bytes of the program's memory a write reads, with the gaps between its rows. 0: r is no
+ * write, or it is too long to go ahead. */
 static uint64_t written(const struct wire_request *r)
 {
 	const uint64_t *w = r->word, *region = w + BOX_REGION;
@@ -106,15 +101,16 @@ static void forward(const struct wire_request *r)
 
 	if (ahead.size > 0) {
 		ahead.address = r->word[BOX_ADDRESS];
-		ahead.seen = atomic_load(&relay.stored); /* before it is read */
-		/* gaps may be no memory: then the server asks for the rows */
+		/* counted before the memory is read: a store in between counts as not seen */
+		ahead.seen = atomic_load(&relay.stored);
+		/* where a gap is no memory the server asks for the rows */
 		if (memory_read(relay.ahead, ahead.address, ahead.size))
 			add(&ahead, relay.ahead);
 	}
 	add(&f, r);
 }
 
-/* ---- what comes from there ---- */
+/* ---- frames of the server ---- */
 
 static void take(void *to, size_t size)
 {
@@ -124,17 +120,18 @@ static void take(void *to, size_t size)
 
 static void take_store(const struct net_frame *f)
 {
-	bool good = true;
+	int error = 0;
 
 	for (uint64_t done = 0; done < f->size;) {
-		size_t n = f->size - done < STORE_STEP ? (size_t)(f->size - done) : STORE_STEP;
+		size_t n = f->size - done < BOUNCE ? (size_t)(f->size - done) : BOUNCE;
 
 		take(relay.bounce, n);
-		good = good && memory_write(f->address + done, relay.bounce, n);
+		if (!error && !memory_write(f->address + done, relay.bounce, n))
+			error = errno;
 		done += n;
 	}
 	atomic_fetch_add(&relay.stored, 1);
-	if (good || errno == ESRCH)
+	if (!error || error == ESRCH) /* the program has ended */
 		return;
 	log_warn("opencl: the program's memory at %#lx can't be written to",
 		 (unsigned long)f->address);
@@ -155,7 +152,7 @@ static void take_fetch(const struct net_frame *f)
 {
 	struct net_frame answer = {.kind = NET_ANSWER, .size = f->size};
 
-	if (!f->rows || f->size > NET_ANSWER_MAX || f->size % f->rows) {
+	if (!f->rows || !f->size || f->size > NET_ANSWER_MAX || f->size % f->rows) {
 		errno = EPROTO;
 		lost();
 	}
@@ -213,8 +210,8 @@ static void *take_all(void *arg)
 	return arg;
 }
 
-/* A server that is busy does not take requests, for as long as a kernel or a build takes: so their
- * connection may stand still. Of a node that is lost the other one tells, which never does. */
+/* The connection for requests may stand still while a kernel or a build keeps the server busy. The
+ * one for data never does, so that its end is the loss of the node. */
 static void *watch_data(void *arg)
 {
 	struct pollfd p = {.fd = relay.data, .events = POLLRDHUP};
@@ -259,7 +256,14 @@ static int join(const unsigned char token[RIO_TOKEN], uint32_t which)
 	return -1;
 }
 
-/* The daemon's answer, then the server's. */
+static void limit(int fd, long seconds)
+{
+	struct timeval t = {seconds, 0};
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+}
+
+/* Hears the daemon's answer, then the server's. */
 static bool await_server(void)
 {
 	char text[RIO_PAYLOAD_MAX + 1];
@@ -272,8 +276,8 @@ static bool await_server(void)
 		return fail("node '%.80s': %.150s", relay.node, text);
 	if (!net_stream_take(&relay.in, &f, sizeof(f), 0) || f.kind != NET_READY ||
 	    f.size >= sizeof(text) || !net_stream_take(&relay.in, text, f.size, 0))
-		return fail("the OpenCL server of node '%.80s' ended before it was ready",
-			    relay.node);
+		return fail("the OpenCL server of node '%.80s' was not ready: %s", relay.node,
+			    errno == ETIMEDOUT ? "it takes too long" : "it has ended");
 	text[f.size] = 0;
 	if (f.status != 1)
 		return fail("node '%.80s' %.150s", relay.node, text);
@@ -284,15 +288,9 @@ static bool await_server(void)
 	return true;
 }
 
-static void limit(int fd, long seconds)
-{
-	struct timeval t = {seconds, 0};
-
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
-}
-
 static bool connect_node(void)
 {
+	long left = (long)(relay.until - clock_seconds());
 	unsigned char token[RIO_TOKEN];
 	int requests;
 
@@ -305,7 +303,7 @@ static bool connect_node(void)
 	if (relay.data >= 0) {
 		relay.in.fd = requests;
 		relay.in.from = relay.in.to = 0;
-		limit(requests, READY_S);
+		limit(requests, left > 1 ? left : 1);
 		if (await_server()) {
 			limit(requests, 0);
 			net_may_stand_still(requests);
@@ -321,6 +319,7 @@ static bool find_node(void)
 {
 	unsigned n = 0;
 
+	relay.until = clock_seconds() + READY_S;
 	while (rio_node_name(n, relay.node))
 		n++;
 	if (n == 0)
@@ -352,9 +351,9 @@ int main(void)
 		return 64;
 	}
 	atomic_store(&wire->server_pid, (uint32_t)getpid());
-	wire->svm_bytes = 0; /* of another node there is none */
+	wire->svm_bytes = 0; /* no memory is shared with another node */
 	relay.out = malloc(OUT_MAX);
-	relay.bounce = malloc(STORE_STEP);
+	relay.bounce = malloc(BOUNCE);
 	relay.ahead = malloc(NET_AHEAD_MAX);
 	good = relay.out && relay.bounce && relay.ahead && net_stream_open(&relay.in, -1) &&
 	       ring_watch();

@@ -181,20 +181,21 @@ bool devices_begin(char *why, size_t size);
 bool devices_compute_here(void);
 cl_int serve_devices(struct out *out);
 
-/* Of the names and kinds of all devices, in their order. */
+/* A hash of the names and types of all devices in their order: alike nodes have the same. */
 uint64_t devices_sum(void);
 
 /* ---- server_net.c: for a program on another node ---- */
-/* Takes both connections. False, after a sentence: there are none. */
+/* Takes the connections that the daemon has left (net.h). False, after a sentence: there are none,
+ * or there is no memory. */
 bool net_open(void);
 bool net_is_used(void);
-/* As memory_read and memory_write; rows of size bytes, pitch bytes from one to the next. */
+/* As memory_read and memory_write. rows of size bytes each, pitch bytes from one to the next. */
 bool net_fetch(void *to, uint64_t address, size_t size, size_t rows, size_t pitch);
 bool net_store(uint64_t address, const void *from, size_t size);
 void net_reply(uint16_t slot);
 void net_call_back(uint64_t cookie, int32_t status);
 void net_say_ready(bool good);
-/* Carries out what the relay sends, until it has gone. */
+/* Carries out what the relay sends. The process ends with the relay. */
 void net_run(void);
 
 #endif

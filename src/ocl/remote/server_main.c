@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hale-opencl-server: takes requests from the ring, which server.c carries out. Started by the
- * driver in a program (client.c) with the shared region as descriptor WIRE_FD; ends when the
- * program does. For a program on another node (--network) its daemon starts it, with connections.
- */
+/* hale-opencl-server: takes requests, which server.c carries out. The driver in a program starts it
+ * (client_start.c) with the shared region as descriptor WIRE_FD, and it ends with the program. With
+ * --network the program is on another node: then the daemon of this one starts it (net_daemon.c),
+ * with two connections, and it ends with the relay. */
 #include <malloc.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/base.h"
-#include "base/cpus.h"
+#include "ocl/remote/net.h"
 #include "ocl/remote/server.h"
 
-/* Where no device is made of this machine's processors, and each rank of the node has some of these
- * to spare, a core for each side is spent as drivers of GPUs do: to be woken takes 10 to 50 us. */
+/* Devices that are made of this machine's processors need the cores themselves. */
 static uint32_t patience(void)
 {
-	const char *ranks = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-	unsigned beside = ranks ? (unsigned)atoi(ranks) : 1;
-
-	return !devices_compute_here() && cpus_allowed() >= 4 * (beside ? beside : 1) ? 2000 : 0;
+	return devices_compute_here() ? 0 : net_patience();
 }
 
 static int serve_beside(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A server whose program is on another node. What the ring, its slots and the program's memory are
- * to other servers are frames here, to and from the relay beside the program. */
+/* The server of a program on another node. It exchanges frames with the relay beside the program,
+ * where other servers use the ring and read the program's memory. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,11 @@
 #include "ocl/remote/server.h"
 
 enum {
-	OUT_MAX = 32 << 10, /* bytes of frames that wait for a reply which lets the program know */
+	OUT_MAX = 32 << 10, /* bytes of frames that wait for one that tells the program something */
 	STORES_KNOWN = 64,
 };
+_Static_assert(sizeof(struct net_frame) + sizeof(struct net_reply) + WIRE_INLINE <= OUT_MAX,
+	       "frames of two parts wait in memory");
 
 static struct {
 	bool used;
@@ -27,7 +30,7 @@ static struct {
 		uint64_t address, size;
 	} store[STORES_KNOWN];	    /* the last ones */
 	pthread_mutex_t fetch_lock; /* one question at a time */
-	/* of the thread that takes requests alone */
+	/* used by the thread that takes requests, and by no other */
 	pthread_t taker;
 	char *ahead;
 	struct net_frame ahead_is; /* kind 0: there is none */
@@ -38,10 +41,17 @@ bool net_is_used(void)
 	return net.used;
 }
 
-/* The relay has gone, and the program's call has failed: nobody is left to work for. */
+/* The relay has gone, and the program's calls have failed: nobody is left to work for. Not by exit,
+ * since the runtime's threads may be in the middle of something. */
 static void leave(void)
 {
 	_exit(0);
+}
+
+static void leave_wrong(const char *what)
+{
+	log_warn("opencl: the relay has sent what is no %s; the OpenCL server ends", what);
+	leave();
 }
 
 /* ---- sending ---- */
@@ -53,7 +63,7 @@ static void flush_locked(void)
 	net.filled = 0;
 }
 
-/* Frames wait in memory until one goes that tells the program something (now). */
+/* now: the frame tells the program something, and goes at once with those that wait. */
 static void send_locked(const struct net_frame *f, const void *first, size_t first_size,
 			const void *data, size_t size, bool now)
 {
@@ -61,7 +71,7 @@ static void send_locked(const struct net_frame *f, const void *first, size_t fir
 
 	if (net.filled + all > OUT_MAX)
 		flush_locked();
-	if (all > OUT_MAX) { /* then there is no first */
+	if (all > OUT_MAX) { /* such a frame has no first part */
 		if (!net_send(net.requests.fd, f, sizeof(*f), data, size))
 			leave();
 		return;
@@ -111,7 +121,7 @@ void net_say_ready(bool good)
 	pthread_mutex_unlock(&net.send_lock);
 }
 
-/* That it can't be written there the relay says, and lets the reply behind it fail. */
+/* Always true. Where the program has no such memory the relay says so, and the next reply fails. */
 bool net_store(uint64_t address, const void *from, size_t size)
 {
 	struct net_frame f = {.kind = NET_STORE, .address = address, .size = size};
@@ -128,7 +138,8 @@ bool net_store(uint64_t address, const void *from, size_t size)
 
 /* ---- the program's memory ---- */
 
-/* Whether nothing was stored there that the relay had not when it read what went ahead. */
+/* Whether the data that went ahead are still those of the program's memory: the relay had carried
+ * out each NET_STORE into it when it read them. */
 static bool ahead_is_new(void)
 {
 	const struct net_frame *a = &net.ahead_is;
@@ -173,16 +184,18 @@ static bool ask(char *to, uint64_t address, size_t size, size_t rows, size_t pit
 	pthread_mutex_lock(&net.send_lock);
 	send_locked(&f, NULL, 0, NULL, 0, true);
 	pthread_mutex_unlock(&net.send_lock);
-	if (!net_stream_take(&net.answers, &answer, sizeof(answer), atomic_load(&wire->patience)) ||
-	    answer.kind != NET_ANSWER || answer.size != (answer.status ? 0 : f.size) ||
-	    !net_stream_take(&net.answers, to, answer.size, 0))
+	if (!net_stream_take(&net.answers, &answer, sizeof(answer), atomic_load(&wire->patience)))
+		leave();
+	if (answer.kind != NET_ANSWER || answer.size != (answer.status ? 0 : f.size))
+		leave_wrong("answer");
+	if (!net_stream_take(&net.answers, to, answer.size, 0))
 		leave();
 	pthread_mutex_unlock(&net.fetch_lock);
 	errno = answer.status;
 	return answer.status == 0;
 }
 
-/* Bytes of an answer: the relay has memory for so many. */
+/* One row that may be longer than an answer. */
 static bool ask_long(char *to, uint64_t address, size_t size)
 {
 	while (size > 0) {
@@ -234,6 +247,12 @@ bool net_open(void)
 {
 	pthread_t t;
 
+	/* What the runtime starts, a compiler, must not keep the connections open. */
+	for (int fd = NET_FD_REQUESTS; fd <= NET_FD_DAEMON; fd++)
+		if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+			log_warn("hale-opencl-server --network is started by hale device serve");
+			return false;
+		}
 	wire =
 	    mmap(NULL, sizeof(*wire), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	net.out = malloc(OUT_MAX);
@@ -250,26 +269,30 @@ bool net_open(void)
 	return false;
 }
 
-/* NULL: the relay has gone, or what it sent is no request. */
-static const struct wire_request *take(void)
+static void take(void *to, size_t size)
+{
+	if (!net_stream_take(&net.requests, to, size, atomic_load(&wire->patience)))
+		leave();
+}
+
+/* With what goes ahead of it. NULL: what has come is no request. */
+static const struct wire_request *take_request(void)
 {
 	static _Alignas(8) char copy[REQUEST_MAX];
 	struct wire_request *r = (struct wire_request *)copy;
-	uint32_t us = atomic_load(&wire->patience);
 	struct net_frame f;
 
 	net.ahead_is.kind = 0;
-	if (!net_stream_take(&net.requests, &f, sizeof(f), us))
-		return NULL;
+	take(&f, sizeof(f));
 	if (f.kind == NET_AHEAD && f.size <= NET_AHEAD_MAX) {
-		if (!net_stream_take(&net.requests, net.ahead, f.size, us))
-			return NULL;
+		take(net.ahead, f.size);
 		net.ahead_is = f;
-		if (!net_stream_take(&net.requests, &f, sizeof(f), us))
-			return NULL;
+		take(&f, sizeof(f));
 	}
-	if (f.kind != NET_REQUEST || f.size < sizeof(*r) || f.size > REQUEST_MAX || f.size % 8 ||
-	    !net_stream_take(&net.requests, copy, f.size, us) || r->size != f.size)
+	if (f.kind != NET_REQUEST || f.size < sizeof(*r) || f.size > REQUEST_MAX || f.size % 8)
+		return NULL;
+	take(copy, f.size);
+	if (r->size != f.size)
 		return NULL;
 	atomic_store(&wire->several, f.slot);
 	return r;
@@ -279,6 +302,7 @@ void net_run(void)
 {
 	const struct wire_request *r;
 
-	while ((r = take()))
+	while ((r = take_request()))
 		carry_out(r);
+	leave_wrong("request");
 }

@@ -6,8 +6,6 @@
 #include "base/base.h"
 #include "ocl/remote/server_transfers.h"
 
-enum { BOX_WRITE = 1, BOX_BLOCKING = 2, BOX_LINEAR = 4 };
-
 /* ---- transfers ---- */
 
 struct box {

@@ -10,8 +10,6 @@
 
 #define WAITS cl_uint count, const cl_event *list, cl_event *event
 
-enum { BOX_WRITE = 1, BOX_BLOCKING = 2, BOX_LINEAR = 4 };
-
 static void put_three(struct call *c, const size_t *v)
 {
 	for (int i = 0; i < 3; i++)

@@ -121,6 +121,16 @@ struct wire_reply {
 	uint64_t bytes; /* of data, or of what the server put into the program's memory itself */
 	char data[WIRE_INLINE];
 };
+/* Words of OP_BOX and OP_BOX_IMAGE, and the flags in one of them. */
+enum {
+	BOX_FLAGS = 2,
+	BOX_REGION = 6, /* three */
+	BOX_ADDRESS = 11,
+	BOX_ROW_PITCH = 12,
+	BOX_PLANE_PITCH = 13,
+	BOX_ELEMENT = 14, /* bytes */
+};
+enum { BOX_WRITE = 1, BOX_BLOCKING = 2, BOX_LINEAR = 4 };
 enum { ARG_BYTES, ARG_NULL, ARG_OBJECT, ARG_SVM }; /* of OP_KERNEL_ARG */
 /* Of OP_SVM_COPY and OP_SVM_MAP. Host memory is what is no shared virtual memory. */
 enum { SVM_BLOCKING = 1, SVM_TO_HOST = 2, SVM_FROM_HOST = 4 };
@@ -144,9 +154,9 @@ struct remote_wire { /* NOLINT(clang-analyzer-optin.performance.Padding) */
 	_Atomic uint32_t bell;	   /* a futex */
 	_Atomic uint32_t patience; /* microseconds for which each side looks for the other before it
 				    * sleeps, after its first looks */
-	uint64_t devices; /* of a server on another node: server.h's devices_sum; before it is
-			   * ready the one that it must have, 0: any */
-	uint32_t node;	  /* its place in HALE_DEVICES; before that the first to be tried */
+	/* of a server on another node; what it must have, until it is ready */
+	uint64_t devices; /* devices_sum of server.h; 0: any */
+	uint32_t node;	  /* its place in HALE_DEVICES; until it is ready: the first to be tried */
 	_Atomic uint32_t several; /* threads of the program call: then waits don't hold up other
 				   * requests */
 	_Alignas(64) _Atomic uint64_t head; /* bytes posted */
