@@ -22,8 +22,9 @@
 enum {
 	SERVE_STREAMS_MAX = 64, /* of all sessions: each has a buffer */
 	PIECE = 256 << 10,	/* bytes that are received, then written, at once */
-	BUFFERS_KEPT = 4,	/* of streams that have ended: their memory has been touched */
+	BUFFERS_KEPT = 4,	/* buffers of streams that have ended, for later ones */
 };
+_Static_assert(RIO_BUFFER % PIECE == 0, "a block is whole pieces");
 
 enum session_state {
 	SESSION_OPEN,
@@ -249,9 +250,9 @@ static void count(struct serve_session *s, size_t len, uint64_t sum)
 	pthread_mutex_unlock(&files.lock);
 }
 
-/* The bytes of one block, from `offset` on, which are in buffer afterwards if they are to be
- * hashed. Each piece is written as soon as it is there: it is in the processor's cache then, and
- * the next ones come meanwhile. *end: nothing follows. 0, or an errno. */
+/* Takes one block, which belongs at `offset`, or what is left of the stream (*end). A block that is
+ * hashed is whole in buffer afterwards. Each piece is written while the processor's cache has it,
+ * and the next ones travel meanwhile. 0, or an errno. */
 static int take_block(int fd, struct serve_session *s, char *buffer, uint64_t offset, bool *end)
 {
 	bool checked = s->flags & RIO_F_CHECKED;
@@ -272,8 +273,9 @@ static int take_block(int fd, struct serve_session *s, char *buffer, uint64_t of
 			return error;
 		len += (size_t)n;
 	}
-	/* to the disk, while the next block travels */
-	sync_file_range(s->file.fd, (off_t)offset, (off_t)len, SYNC_FILE_RANGE_WRITE);
+	/* to the disk, while the next block travels; no bytes would mean all to the file's end */
+	if (len > 0)
+		sync_file_range(s->file.fd, (off_t)offset, (off_t)len, SYNC_FILE_RANGE_WRITE);
 	count(s, len, checked && len ? wire_sum(buffer, len, offset) : 0);
 	return 0;
 }
@@ -395,7 +397,7 @@ static void stream_ends(int fd, struct serve_session *s, int error)
 	session_leave(s);
 }
 
-/* ---- buffers: memory that is touched for the first time costs as much as the copy ---- */
+/* ---- buffers: to touch memory for the first time costs as much as a copy into it ---- */
 
 static struct {
 	char *at[BUFFERS_KEPT];
