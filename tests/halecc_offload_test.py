@@ -160,6 +160,80 @@ def refused(s, body, *words, before="", line=None):
     expect(not os.path.exists(s.path("bad.o")), "an object was made all the same", r)
 
 
+WAYS = r"""#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int find(const char *s, int c)
+{
+	return (int)(strchrnul(s, c) - s);
+}
+
+int main(void)
+{
+	double a[100] = {0}, *same = a + 1, sum = 0;
+	char text[] = "a device";
+	int n = 100, at = 0;
+
+#pragma offload target(hale:0) inout(a[0:100]) // the length stays known
+#pragma omp parallel for
+	for (unsigned i = 0; i < sizeof(a) / sizeof(*a); i++)
+		a[i] += i;
+#pragma offload target(hale:0) inout(a[0:n], same[0:n - 1]) /* two names of one place */
+	for (int i = 0; i < n - 1; i++)
+		same[i] = a[i] + 1;
+#pragma offload target(hale:0)
+	if (n > 10)
+		at = find(text, 'd');
+	else
+		at = -1;
+	for (int i = 0; i < n; i++)
+		sum += a[i];
+	printf("%g %d\n", sum, at);
+	fflush(stdout);
+	if (fork() == 0) {
+#pragma offload target(hale:0)
+		at += 40;
+		printf("%d\n", at);
+		fflush(stdout);
+		_exit(0);
+	}
+	wait(NULL);
+#pragma offload target(hale:0)
+	at += 60;
+	printf("%d\n", at);
+	return 0;
+}
+"""
+
+
+@test
+def whatever_stands_in_a_statement_it_gives_the_same(s):
+    s.write("ways.c", WAYS)
+    right = s.run(plain(s, "ways.c")).out
+    r = halecc(s, "-O1", "-Wall", "-Wno-unknown-pragmas", "ways.c", "-o", "ways")
+    expect(r.status == 0 and r.err == "", r)
+    shown = halecc(s, "--show", "ways.c").out.partition("of the device")[2]
+    expect("#pragma omp parallel for\n\tfor" in shown and "double a[100];" in shown, shown)
+    d = Served(s)
+    r = s.run(s.path("ways"), env=d.env)
+    expect(r.status == 0 and r.out == right, right, r)
+    expect("ways.c:22: not on device hale:0, but here: 'a' and 'same' overlap" in r.err and "forked" in r.err, r)
+    expect(r.err.count("but here") == 2, "the others have not run on the device", r)
+    d.end()
+
+
+@test
+def what_a_device_has_of_its_own_is_warned_of(s):
+    s.write("own.h", "static inline void g(int *x)\n{\n#pragma offload target(hale:0) inout(x[0:1])\n\tx[0]++;\n}\n")
+    s.write("own.c", "#include <stdio.h>\n#include \"own.h\"\nvoid f(int k)\n{\n#pragma offload target(hale:0)\n"
+                     "\tprintf(\"%d\\n\", k);\n\tg(&k);\n}\n")
+    r = halecc(s, "-c", "own.c")
+    expect(r.status == 0 and "own.h:3: warning" in r.err and re.search(r"^own\.c:6:\d+: warning: printf on a device", r.err, re.M), r)
+
+
 @test
 def what_cannot_be_done_is_said_with_its_place(s):
     on = "#pragma offload target(hale:0)"
@@ -191,10 +265,16 @@ def what_cannot_be_done_is_said_with_its_place(s):
             (f"{on} inout(x[0:n])\n\tx++;", "moves the pointer 'x'"),
             (f"{on}\n\tk = far_away(k);", "'far_away' is not in this file"),
             (f"\tstruct {{ int *p; }} s = {{&k}};\n{on}\n\tk = *s.p;", "holds a pointer"),
+            (f"{on}\n\t{{\n\t\tstatic int m;\n\t\tk = m++;\n\t}}", "'m' is static"),
+            (f"\tdouble y[n];\n{on} inout(y[0:n])\n\tfor (int i = 0; i < n; i++)\n\t\ty[i] = sizeof(y);", "the length of 'y'"),
+            (f"{on} inout(x[0:n])\n\t{{\n#pragma protect Check(sum(x[0:n]))\n\t\tk = x[0] > 1;\n\t}}", "no region is protected"),
+            (f"\t_Pragma(\"offload target(hale:0)\")\n\tk = 1;", "a line of its own"),
             (f"\tif (n)\n{on}\n\t\tk = 2;", "block")):
         refused(s, body, words)
     refused(s, f"{on}\n\tk = g();", "'p' is a pointer", "a function that is called here uses it",
             before="static int *p;\nstatic int g(void)\n{\n\treturn *p;\n}\n")
+    refused(s, f"{on}\n\tk = g();", "'count' is static", "a function that is called here uses it",
+            before="static int g(void)\n{\n\tstatic int count;\n\treturn count++;\n}\n")
     # it is odd, and compiled
     s.write("odd.c", "void f(double *x, int n)\n{\n" + on + " in(x[0:n])\n" + loop + "\n}\n")
     r = halecc(s, "-c", "odd.c")

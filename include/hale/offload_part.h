@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What halecc makes of #pragma offload calls this; nothing here is for people. A call sends the
- * variables of a statement to a device process, runs the statement there, and takes them back. */
+/* The code that halecc makes of #pragma offload calls this; programs don't. A call sends the
+ * variables of a statement to a device process, runs the statement there, and takes them back.
+ *
+ * halecc includes this before a program's own text, which may define _GNU_SOURCE after it: so only
+ * headers that look at no such macro are included, except behind HALE_OFFLOAD_DEVICE. */
 #ifndef HALE_OFFLOAD_PART_H
 #define HALE_OFFLOAD_PART_H
 
-#include <hale_offload.h>
+#include <stddef.h>
 
 enum { HALE_IN = 1, HALE_OUT = 2 };
 
@@ -24,15 +27,15 @@ struct hale_offload_unit {
 	void *state;
 };
 
-/* 0: the statement has run on the device, and what comes out is there. -1: nothing has changed, and
- * a line on stderr has said why, once for each device: then it runs here. */
+/* 0: the statement has run on the device, and the variables have what comes out. -1: the caller
+ * runs the statement itself; no variable that goes in has changed, and of those that only come out
+ * no more than the statement writes anyhow. A line on stderr has said why, once for each device,
+ * and once for statements that no device can run. Any thread may call it; it blocks until the
+ * statement has ended. */
 int hale_offload_run(struct hale_offload_unit *unit, int device, const char *function,
 		     unsigned line, int parts, const struct hale_offload_part *part);
 
 /* ---- on the device ---- */
-
-/* All else of the file is hidden, so that what no statement needs is left out of the object. */
-#define HALE_OFFLOAD_SHOWN __attribute__((visibility("default")))
 
 enum { HALE_OFFLOAD_PARTS = 48, HALE_OFFLOAD_SMALL = 1600 /* bytes of small parts, together */ };
 
@@ -49,6 +52,12 @@ struct hale_offload_args {
 };
 
 enum { HALE_OFFLOAD_NO_BUFFER = 0xffff };
+
+#ifdef HALE_OFFLOAD_DEVICE
+#include <hale_offload.h>
+
+/* All else of the file is hidden, so that the linker leaves out what no statement needs. */
+#define HALE_OFFLOAD_SHOWN __attribute__((visibility("default")))
 
 /* Small parts come as arguments, and go as the result. */
 static inline void hale_offload_begin(struct hale_call *c)
@@ -75,5 +84,6 @@ static inline long hale_offload_low(struct hale_call *c, int i)
 {
 	return ((const struct hale_offload_args *)c->args)->place[i].low;
 }
+#endif
 
 #endif

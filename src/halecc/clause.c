@@ -37,34 +37,43 @@ static const struct {
     {"Restore", "hale_restore", true},
 };
 
+unsigned clause_blank(const struct source *s, unsigned at, unsigned end)
+{
+	while (at < end && (isspace((unsigned char)s->text[at]) || s->text[at] == '\\'))
+		at++;
+	return at;
+}
+
+unsigned clause_word_end(const struct source *s, unsigned at, unsigned end)
+{
+	while (at < end && (isalnum((unsigned char)s->text[at]) || s->text[at] == '_'))
+		at++;
+	return at;
+}
+
 static void blank(struct cursor *c)
 {
-	const char *s = c->u->src->text;
-
-	while (c->at < c->end && (isspace((unsigned char)s[c->at]) || s[c->at] == '\\'))
-		c->at++;
+	c->at = clause_blank(c->u->src, c->at, c->end);
 }
 
 static char *word(struct cursor *c)
 {
-	const char *s = c->u->src->text;
+	const struct source *s = c->u->src;
 	unsigned from;
 
 	blank(c);
 	from = c->at;
-	while (c->at < c->end && (isalnum((unsigned char)s[c->at]) || s[c->at] == '_'))
-		c->at++;
-	return text_cut(s + from, c->at - from);
+	c->at = clause_word_end(s, from, c->end);
+	return text_cut(s->text + from, c->at - from);
 }
 
-/* Behind '(': the offset of its ')'; 0 if there is none. */
-static unsigned closing(const struct cursor *c, unsigned at)
+unsigned clause_closing(const struct source *source, unsigned at, unsigned end)
 {
-	const char *s = c->u->src->text;
+	const char *s = source->text;
 	int depth = 1;
 	char quote = 0;
 
-	for (; at < c->end; at++) {
+	for (; at < end; at++) {
 		if (quote) {
 			if (s[at] == '\\')
 				at++;
@@ -80,14 +89,11 @@ static unsigned closing(const struct cursor *c, unsigned at)
 	return 0;
 }
 
-/* The end of an element of a list: a comma outside of brackets, or `end`. */
-static unsigned element_end(const struct cursor *c, unsigned at, unsigned end)
+unsigned clause_element_end(const struct source *s, unsigned at, unsigned end)
 {
-	const char *s = c->u->src->text;
-
-	while (at < end && s[at] != ',') {
-		if (strchr("([{", s[at])) {
-			unsigned close = closing(c, at + 1);
+	while (at < end && s->text[at] != ',') {
+		if (strchr("([{", s->text[at])) {
+			unsigned close = clause_closing(s, at + 1, end);
 			at = close ? close : end - 1;
 		}
 		at++;
@@ -101,7 +107,7 @@ static bool inside(struct cursor *c, unsigned *from, unsigned *to)
 	if (c->at >= c->end || c->u->src->text[c->at] != '(')
 		return false;
 	*from = c->at + 1;
-	*to = closing(c, *from);
+	*to = clause_closing(c->u->src, *from, c->end);
 	if (!*to) {
 		source_error(c->u->src, c->at, "this '(' has no ')'");
 		*to = c->end;
@@ -115,18 +121,16 @@ static void method_parse(struct cursor *c, unsigned from, unsigned to, bool call
 	const char *s = c->u->src->text;
 	unsigned open, close;
 
-	while (from < to && (isspace((unsigned char)s[from]) || s[from] == '\\'))
-		from++;
+	from = clause_blank(c->u->src, from, to);
 	m->at = from;
 	m->text = text_cut(s + from, to - from);
 	open = from;
 	if (call) {
-		while (open < to && (isalnum((unsigned char)s[open]) || s[open] == '_'))
-			open++;
+		open = clause_word_end(c->u->src, open, to);
 		m->func = text_cut(s + from, open - from);
 		while (open < to && s[open] != '(')
 			open++;
-		close = open < to ? closing(c, open + 1) : 0;
+		close = open < to ? clause_closing(c->u->src, open + 1, c->end) : 0;
 		if (!*m->func || !close) {
 			source_error(c->u->src, from, "'%s' is no call: write name(variable)",
 				     m->text);
@@ -164,7 +168,7 @@ static int list_parse(struct cursor *c, bool call, struct method *out, int count
 		return count;
 	}
 	while (from < to) {
-		unsigned end = element_end(c, from, to);
+		unsigned end = clause_element_end(c->u->src, from, to);
 		if (count == METHODS_MAX) {
 			source_error(c->u->src, from, "more than %d methods in one region",
 				     METHODS_MAX);
@@ -268,24 +272,22 @@ static int parts_split(struct unit *u, const struct method *m, const char *arg, 
 	return parts;
 }
 
-/* A constant array must have what the extent asks for. */
-static void extent_verify(struct unit *u, const struct method *m, CXType t, const char *low,
+void clause_extent_verify(struct unit *u, unsigned at, const char *var, CXType t, const char *low,
 			  const char *length)
 {
 	char *end, *end2;
 	long from = strtol(low, &end, 0), count = strtol(length, &end2, 0);
 
 	if (*length && !*end2 && count <= 0)
-		source_error(u->src, m->at, "the extent [%s:%s] of '%s' is empty", low, length,
-			     m->var);
+		source_error(u->src, at, "the extent [%s:%s] of '%s' is empty", low, length, var);
 	else if (*low && *length && !*end && !*end2 && t.kind == CXType_ConstantArray &&
-		 (from < 0 || from + count > clang_getArraySize(t)))
-		source_error(u->src, m->at, "[%s:%s] is outside of '%s', which has %lld elements",
-			     low, length, m->var, clang_getArraySize(t));
+		 (from < 0 || count > clang_getArraySize(t) - from))
+		source_error(u->src, at, "[%s:%s] is outside of '%s', which has %lld elements", low,
+			     length, var, clang_getArraySize(t));
 }
 
-/* Rows of an array of arrays lie together only as wholes. Where the numbers are not known here the
- * program asks: *whole is what must hold. */
+/* The rows of an array of arrays lie together only if each is whole. The program itself verifies
+ * lengths that are no numbers: *whole is the condition. */
 static void rows_verify(struct unit *u, const struct method *m, CXType row, const char *low,
 			const char *length, const char *element, const char **whole)
 {
@@ -305,24 +307,15 @@ static void rows_verify(struct unit *u, const struct method *m, CXType row, cons
 				     element);
 }
 
-/* A product of names in the type of sizes, so that n*n of two ints does not overflow. */
+/* A product is computed in the type of sizes, so that n*n of two ints does not overflow. A factor
+ * that is no whole number (0.5 * n) keeps its value. */
 static char *length_text(const char *length)
 {
-	struct text t = {0};
 	const char *allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_. *";
 
-	if (strspn(length, allowed) != strlen(length))
+	if (!strchr(length, '*') || strspn(length, allowed) != strlen(length))
 		return text_format("(size_t)(%s)", length);
-	for (const char *p = length;;) {
-		size_t n = strcspn(p, "*");
-		char *factor = text_cut(p, n);
-		if (!*factor)
-			return text_format("(size_t)(%s)", length);
-		text_add(&t, "%s(size_t)(%s)", t.len ? " * " : "", factor);
-		if (!p[n])
-			return t.s;
-		p += n + 1;
-	}
+	return text_format("(size_t)((size_t)1 * %s)", length);
 }
 
 /* Expressions for the first byte and the number of bytes. */
@@ -352,7 +345,7 @@ static void extent_find(struct unit *u, struct method *m)
 		return;
 	}
 	if (strcmp(head, m->var) == 0) {
-		extent_verify(u, m, t, low[0], length[0]);
+		clause_extent_verify(u, m->at, m->var, t, low[0], length[0]);
 		element = head;
 		for (; deref < parts && (array_like(t) || t.kind == CXType_Pointer); deref++) {
 			if (deref > 0 && t.kind == CXType_Pointer) {
@@ -381,7 +374,7 @@ static void extent_find(struct unit *u, struct method *m)
 		m->count = text_format("%s * %s", m->count, length_text(length[i]));
 	m->base = strcmp(low[0], "0") == 0 ? head : text_format("&(%s)[%s]", head, low[0]);
 	m->bytes = text_format("%s * sizeof(%s)", m->count, element);
-	if (whole) /* else too many for the library, which says so */
+	if (whole) /* the library refuses (size_t)-1 bytes with a sentence */
 		m->bytes = text_format("(%s ? %s : (size_t)-1)", whole, m->bytes);
 }
 
@@ -429,7 +422,8 @@ static void method_resolve(struct unit *u, struct halecc_region *r, struct metho
 			     m->var);
 }
 
-bool clause_begins_at_once(const struct unit *u, unsigned end, unsigned from)
+/* Only space, comments and other pragmas stand between a pragma's end and its statement. */
+static bool begins_at_once(const struct unit *u, unsigned end, unsigned from)
 {
 	unsigned at = unit_skip_blank(u, end);
 
@@ -441,12 +435,27 @@ bool clause_begins_at_once(const struct unit *u, unsigned end, unsigned from)
 	return at == from;
 }
 
-/* The pragma itself is not emitted, so its comments may become spaces. */
-static void comments_blank(struct unit *u, const struct halecc_region *r)
+bool clause_is_followed(struct unit *u, unsigned at, unsigned end, bool bound, unsigned from)
+{
+	if (!bound)
+		source_error(u->src, at,
+			     "no statement follows this pragma in the same block: put it before a "
+			     "statement inside braces");
+	else if (!begins_at_once(u, end, from))
+		source_error(u->src, at,
+			     "no statement of this block begins right behind this pragma (it may "
+			     "be part of an if without braces, or of a label): put both into "
+			     "braces");
+	else
+		return true;
+	return false;
+}
+
+void clause_comments_blank(struct unit *u, unsigned at, unsigned end)
 {
 	char *s = u->src->text, quote = 0;
 
-	for (unsigned i = r->at; i + 1 < r->end; i++) {
+	for (unsigned i = at; i + 1 < end; i++) {
 		if (quote) {
 			i += s[i] == '\\';
 			quote = s[i] == quote ? 0 : quote;
@@ -454,8 +463,8 @@ static void comments_blank(struct unit *u, const struct halecc_region *r)
 			quote = s[i];
 		} else if (s[i] == '/' && (s[i + 1] == '*' || s[i + 1] == '/')) {
 			const char *to = s[i + 1] == '*' ? strstr(s + i + 2, "*/") : NULL;
-			unsigned end = to ? (unsigned)(to + 2 - s) : r->end;
-			for (; i < end && i < r->end; i++)
+			unsigned behind = to ? (unsigned)(to + 2 - s) : end;
+			for (; i < behind && i < end; i++)
 				s[i] = s[i] == '\n' ? '\n' : ' ';
 			i--;
 		}
@@ -467,7 +476,7 @@ void clause_parse(struct unit *u, struct halecc_region *r)
 	struct cursor c = {u, r->at, r->end};
 	char *w;
 
-	comments_blank(u, r);
+	clause_comments_blank(u, r->at, r->end);
 	c.at++; /* # */
 	word(&c);
 	w = word(&c);
@@ -476,22 +485,9 @@ void clause_parse(struct unit *u, struct halecc_region *r)
 	blank(&c);
 	while (c.at < c.end)
 		clause(&c, r);
-	if (!r->bound) {
-		source_error(
-		    u->src, r->at,
-		    "no statement follows this pragma in the same block: put it before a statement "
-		    "inside braces");
-		return;
-	}
-	if (!clause_begins_at_once(u, r->end, r->from)) {
-		source_error(u->src, r->at,
-			     "no statement of this block begins right behind this pragma (it may "
-			     "be part of an "
-			     "if without braces, or of a label): put both into braces");
-		r->bound = false;
-		return;
-	}
-	clause_resolve(u, r);
+	r->bound = clause_is_followed(u, r->at, r->end, r->bound, r->from);
+	if (r->bound)
+		clause_resolve(u, r);
 }
 
 /* A call may have its variable behind other arguments, as fread() and BLAS have: it is the first

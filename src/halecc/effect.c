@@ -132,8 +132,8 @@ static void effect_find(struct unit *u, struct effect *e)
 	e->busy = false;
 }
 
-/* Functions that hand what they are given to
- * somebody who writes it while the program goes on, and of those that wait for him. */
+/* Functions that start something (a thread, a message) that writes their arguments later; functions
+ * that wait for it. */
 static const char *const starting[] = {
     "pthread_create", "thrd_create", "MPI_I*",	   "MPI_*_init", "MPI_File_i*", "MPI_Win_create*",
     "aio_read",	      "lio_listio",  "clEnqueue*", "cuda*Async", "io_uring_*",	NULL};

@@ -94,7 +94,7 @@ static const char *copy_name(const struct guarded *v)
 	return text_format("%s_copy", v->object);
 }
 
-/* What must be in order when its scope ends, whichever way that is reached. */
+/* Declares what is cleaned up when its scope ends, also by a jump past the regions. */
 static void owned_declare(struct emit *e, const struct chain *c, struct text *t, const char *in,
 			  bool early)
 {
@@ -619,14 +619,17 @@ static void offloads_emit(struct emit *e)
 {
 	for (int i = 0; i < e->u->offloads; i++) {
 		const struct halecc_offload *o = &e->u->offload[i];
-		struct text t = {0};
+		struct text t = {0}, brace = {0};
 
 		text_add(&t, "%s", offload_call(o));
-		/* of a pragma with several lines their ends stay */
+		/* the ends of a pragma's lines stay, so that the lines behind keep their numbers */
 		for (unsigned at = o->at; at < o->end; at++)
 			if (e->u->src->text[at] == '\n')
 				text_add(&t, "\n");
 		edit_add(e, o->at, o->end - o->at, 0, &t);
+		text_add(&brace, "}");
+		/* in front of what the end of a region adds there */
+		edit_add(e, o->to, 0, -CHAIN_MAX, &brace);
 	}
 }
 
@@ -657,8 +660,10 @@ char *emit_device(struct unit *u, bool whole)
 	struct text out = {0};
 
 	if (whole) {
-		text_add(&out, "#include <hale/offload_part.h>\n#define main hale_offload_main\n");
+		text_add(&out, "#define main hale_offload_main\n");
 		apply(&e, &out);
+		/* behind the user's text, which may define _GNU_SOURCE before its first header */
+		text_add(&out, "\n#define HALE_OFFLOAD_DEVICE\n#include <hale/offload_part.h>\n");
 	}
 	for (int i = 0; i < u->offloads; i++)
 		text_add(&out, "%s", offload_function(u, &u->offload[i], quoted(u->src->path)));

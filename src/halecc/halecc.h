@@ -155,6 +155,7 @@ struct halecc_part {
 	int how;
 	CXCursor decl;
 	const char *declared;
+	bool named;			/* by the pragma */
 	bool global, pointer, constant; /* pointer: it is one in the device's function */
 	bool large;			/* too large for a stack */
 };
@@ -225,8 +226,21 @@ const char *unit_operator(CXCursor c);
 /* clause.c */
 void clause_parse(struct unit *u, struct halecc_region *r);
 void clause_resolve(struct unit *u, struct halecc_region *r);
-/* Only space, comments and other pragmas stand between a pragma's end and its statement. */
-bool clause_begins_at_once(const struct unit *u, unsigned end, unsigned from);
+/* A statement of the same block, from offset `from`, begins right behind the pragma; an error is
+ * said otherwise. bound: a statement has been found. */
+bool clause_is_followed(struct unit *u, unsigned at, unsigned end, bool bound, unsigned from);
+/* Makes the comments of a pragma spaces: no pragma of ours is emitted. */
+void clause_comments_blank(struct unit *u, unsigned at, unsigned end);
+/* A constant array must have the elements of its extent; an error is said otherwise. */
+void clause_extent_verify(struct unit *u, unsigned at, const char *var, CXType t, const char *low,
+			  const char *length);
+/* Behind spaces and the ends of continued lines; behind a word. */
+unsigned clause_blank(const struct source *s, unsigned at, unsigned end);
+unsigned clause_word_end(const struct source *s, unsigned at, unsigned end);
+/* `at` lies behind an opening bracket: the offset of the bracket that closes it; 0: none. */
+unsigned clause_closing(const struct source *s, unsigned at, unsigned end);
+/* The end of an element of a list: a comma outside of brackets, or `end`. */
+unsigned clause_element_end(const struct source *s, unsigned at, unsigned end);
 
 /* access.c */
 void access_collect(struct unit *u, CXCursor function);
@@ -276,11 +290,11 @@ void keep_declare(const struct unit *u, const struct chain *c, struct text *t, c
 /* Behind node i. */
 void keep_between(const struct unit *u, const struct chain *c, int i, struct text *t,
 		  const char *in);
-/* What runs again when a variable that node `producer` writes can't be mended in node `at`. */
 /* What reads v between its note and its check by node `at`, and must run again when v was mended
  * there. */
 bool chain_readers(const struct unit *u, const struct chain *c, const struct guarded *v, int at,
 		   bool *again);
+/* What runs again when a variable that node `producer` writes can't be mended in node `at`. */
 void chain_reset(const struct unit *u, const struct chain *c, int producer, int at, bool *again);
 void verify_regions(struct unit *u);
 /* object: initializers of the shared object's bytes, for the program's side. */
@@ -290,9 +304,16 @@ char *emit_device(struct unit *u, bool whole);
 void explain_unit(struct unit *u);
 void suggest_unit(struct unit *u);
 
+/* offload_words.c */
+void offload_parse(struct unit *u, struct halecc_offload *o);
+/* One more variable; past OFFLOAD_PARTS_MAX an error is said, and the last one is used again. */
+struct halecc_part *offload_part_new(struct unit *u, struct halecc_offload *o, unsigned at);
+
 /* offload.c */
 void offload_resolve(struct unit *u);
+/* The program's side: the call in front of the statement. */
 char *offload_call(const struct halecc_offload *o);
+/* The device's side. */
 char *offload_function(const struct unit *u, const struct halecc_offload *o, const char *path);
 
 /* args.c */

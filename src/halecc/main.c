@@ -117,7 +117,7 @@ static bool has_pragma(const struct source *s)
 {
 	const char *p = s->text;
 
-	if (strstr(p, "_Pragma") && strstr(p, "protect"))
+	if (strstr(p, "_Pragma") && (strstr(p, "protect") || strstr(p, "\"offload ")))
 		return true;
 	while ((p = strstr(p, "pragma"))) {
 		p += 6;
@@ -183,7 +183,8 @@ static bool is_of_output(const char *a)
 	return false;
 }
 
-/* Makes the shared object: the compiler's options, but for what they make and the other files. */
+/* Compiles the shared object with the user's options, without those that say what is made, and
+ * without the other files. */
 static int device_compile(const struct command *c, const char *original, const char *source,
 			  const char *object)
 {
@@ -261,7 +262,7 @@ static const char *translate(struct command *c, const char *path, int which, boo
 	static struct unit u;
 	int clang_before = c->clang_count;
 	const char *base = strrchr(path, '/'), *made = NULL;
-	char *text, *object = "0";
+	char *text, *object = "0", *folder = text_format("%s/%d", scratch, which);
 
 	if (!source_read(&s, path))
 		return print ? NULL : path; /* the compiler says what is wrong */
@@ -277,8 +278,12 @@ static const char *translate(struct command *c, const char *path, int which, boo
 		verify_regions(&u);
 	}
 	c->clang_count = clang_before;
-	if (!print && u.offloads && !s.errors &&
-	    mkdir(text_format("%s/%d", scratch, which), 0700) == 0)
+	if (!print && !s.errors && mkdir(folder, 0700) != 0) {
+		log_warn("halecc: can't make a folder %s: %s. TMPDIR names another place", folder,
+			 strerror(errno));
+		s.errors++;
+	}
+	if (!print && u.offloads && !s.errors)
 		object = device_object(c, &u, which);
 	text = s.errors ? NULL : emit_unit(&u, object);
 	if (!s.errors && c->explain)
@@ -290,10 +295,8 @@ static const char *translate(struct command *c, const char *path, int which, boo
 		if (u.offloads)
 			printf("\n/* ---- of the device ---- */\n%s", emit_device(&u, false));
 	} else if (!s.errors) {
-		char *folder = text_format("%s/%d", scratch, which);
-		if (mkdir(folder, 0700) == 0 || errno == EEXIST)
-			made = text_format("%s/%s", folder, base ? base + 1 : path);
-		if (made && !file_write(made, text))
+		made = text_format("%s/%s", folder, base ? base + 1 : path);
+		if (!file_write(made, text))
 			made = NULL;
 	}
 	unit_close(&u);

@@ -1,161 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* #pragma offload target(hale:N) in(…) out(…) inout(…): the statement behind it becomes a function
  * of a shared object that is made of this file, too (docs/offload.md, 'A statement of a program').
- * The program's side stays the user's text with a call in front of the statement, which remains for
- * when there is no device. */
-#include <ctype.h>
+ * The program's side stays the user's text with a call in front of the statement. The statement
+ * itself remains, and runs when the device can't run it. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
 #include "halecc/halecc.h"
+#include "hale/offload_part.h"
 
-/* ---- the pragma's words ---- */
-
-/* Behind '(' at `at`: the offset of its ')'; end: there is none. */
-static unsigned closing(const struct source *s, unsigned at, unsigned end)
-{
-	int depth = 1;
-
-	for (; at < end; at++) {
-		depth += strchr("([{", s->text[at]) != NULL;
-		if (strchr(")]}", s->text[at]) && --depth == 0)
-			return at;
-	}
-	return end;
-}
-
-static unsigned blank(const struct source *s, unsigned at, unsigned end)
-{
-	while (at < end && (isspace((unsigned char)s->text[at]) || s->text[at] == '\\'))
-		at++;
-	return at;
-}
-
-static unsigned word_end(const struct source *s, unsigned at, unsigned end)
-{
-	while (at < end && (isalnum((unsigned char)s->text[at]) || s->text[at] == '_'))
-		at++;
-	return at;
-}
-
-static void target_parse(struct unit *u, struct halecc_offload *o, unsigned from, unsigned to)
-{
-	struct source *s = u->src;
-	unsigned at = blank(s, from, to), end = word_end(s, at, to), colon = blank(s, end, to);
-	char *rest;
-	long number;
-
-	if (strcmp(text_cut(s->text + at, end - at), "hale") != 0 || colon == to ||
-	    s->text[colon] != ':') {
-		source_error(s, at, "the target is hale:N, where N is the number of a device");
-		return;
-	}
-	at = blank(s, colon + 1, to);
-	o->device = text_cut(s->text + at, to - at);
-	number = strtol(o->device, &rest, 0);
-	if (!*o->device)
-		source_error(s, colon, "the number of the device is missing: target(hale:0)");
-	else if (!*rest && (number < 0 || number > 1023))
-		source_error(s, at, "devices have numbers from 0 to 1023, and not %s", o->device);
-}
-
-static struct halecc_part *part_new(struct unit *u, struct halecc_offload *o, unsigned at)
-{
-	if (o->parts == OFFLOAD_PARTS_MAX) {
-		source_error(u->src, at, "more than %d variables in one offloaded statement",
-			     OFFLOAD_PARTS_MAX);
-		o->parts--;
-	}
-	o->part[o->parts].at = at;
-	return &o->part[o->parts++];
-}
-
-/* "A", "A[low:length]" */
-static void part_parse(struct unit *u, struct halecc_offload *o, unsigned from, unsigned to,
-		       int how)
-{
-	struct source *s = u->src;
-	unsigned at = blank(s, from, to), name = word_end(s, at, to), open = blank(s, name, to);
-	unsigned close, colon, depth = 0;
-	struct halecc_part *p = part_new(u, o, at);
-
-	p->how = how;
-	p->name = text_cut(s->text + at, name - at);
-	if (!*p->name || isdigit((unsigned char)*p->name)) {
-		source_error(s, at < to ? at : from, "the name of a variable is missing here");
-		p->name = "";
-		return;
-	}
-	if (open == to)
-		return;
-	close = s->text[open] == '[' ? closing(s, open + 1, to) : to;
-	for (colon = open + 1; colon < close; colon++) {
-		depth += strchr("([{", s->text[colon]) != NULL;
-		depth -= strchr(")]}", s->text[colon]) != NULL;
-		if (!depth && s->text[colon] == ':')
-			break;
-	}
-	if (close == to || colon >= close || blank(s, close + 1, to) != to) {
-		source_error(s, open, "an extent is one [low:length], as in %s[0:n]", p->name);
-		return;
-	}
-	p->low = text_cut(s->text + open + 1, colon - open - 1);
-	p->length = text_cut(s->text + colon + 1, close - colon - 1);
-	if (!*p->low || !*p->length)
-		source_error(s, open, "the extent of '%s' is [low:length], both given", p->name);
-}
-
-static void list_parse(struct unit *u, struct halecc_offload *o, unsigned from, unsigned to,
-		       int how)
-{
-	while (from < to) {
-		unsigned end = from;
-
-		while (end < to && u->src->text[end] != ',')
-			end = strchr("([{", u->src->text[end]) ? closing(u->src, end + 1, to) + 1
-							       : end + 1;
-		end = end < to ? end : to;
-		part_parse(u, o, from, end, how);
-		from = end + 1;
-	}
-}
-
-static void clauses_parse(struct unit *u, struct halecc_offload *o)
-{
-	struct source *s = u->src;
-	unsigned at = blank(s, o->words, o->end);
-
-	while (at < o->end) {
-		unsigned end = word_end(s, at, o->end), open = blank(s, end, o->end), close;
-		const char *word = text_cut(s->text + at, end - at);
-		int how = strcmp(word, "in") == 0	? PART_IN
-			  : strcmp(word, "out") == 0	? PART_OUT
-			  : strcmp(word, "inout") == 0	? PART_IN | PART_OUT
-			  : strcmp(word, "target") == 0 ? 0
-							: -1;
-
-		if (how < 0) {
-			source_error(s, at,
-				     "'%s' is unknown here; known are target(hale:N), in(…), "
-				     "out(…), inout(…)",
-				     *word ? word : text_cut(s->text + at, 1));
-			return;
-		}
-		close =
-		    open < o->end && s->text[open] == '(' ? closing(s, open + 1, o->end) : o->end;
-		if (close == o->end) {
-			source_error(s, at, "%s wants a list in parentheses", word);
-			return;
-		}
-		if (how)
-			list_parse(u, o, open + 1, close, how);
-		else
-			target_parse(u, o, open + 1, close);
-		at = blank(s, close + 1, o->end);
-	}
-	if (!o->device && !s->errors)
-		source_error(s, o->at, "the device is missing: target(hale:N)");
-}
+_Static_assert((int)OFFLOAD_PARTS_MAX == (int)HALE_OFFLOAD_PARTS && (int)PART_IN == (int)HALE_IN &&
+		   (int)PART_OUT == (int)HALE_OUT,
+	       "as the library has them");
 
 /* ---- types ---- */
 
@@ -200,6 +56,12 @@ static char *declare(CXType t, const char *name, bool plain)
 	return text;
 }
 
+static bool is_array(CXType t)
+{
+	return t.kind == CXType_ConstantArray || t.kind == CXType_VariableArray ||
+	       t.kind == CXType_IncompleteArray;
+}
+
 struct holds {
 	bool found;
 	const char *name;
@@ -228,7 +90,7 @@ static bool holds_pointer(CXType t, const char **name)
 	t = clang_getCanonicalType(t);
 	if (t.kind == CXType_Pointer || t.kind == CXType_BlockPointer)
 		return true;
-	if (t.kind == CXType_ConstantArray || t.kind == CXType_VariableArray)
+	if (is_array(t))
 		return holds_pointer(clang_getArrayElementType(t), name);
 	if (t.kind != CXType_Record)
 		return false;
@@ -259,25 +121,53 @@ static bool is_global(CXCursor decl)
 	return clang_getCursorKind(clang_getCursorSemanticParent(decl)) == CXCursor_TranslationUnit;
 }
 
-static void variable_use(struct offload_walk *w, CXCursor ref, CXCursor decl)
+/* A variable of the statement itself, or of a function that it calls: the device has it. A static
+ * one would keep a value there that this program never gets. */
+static bool is_inner(struct offload_walk *w, CXCursor ref, CXCursor decl, CXType t)
+{
+	unsigned from, to;
+
+	unit_extent(decl, &from, &to);
+	if (is_global(decl) || (w->inside && !is_in(w->o, from)))
+		return false;
+	if (w->inside)
+		unit_extent(ref, &w->at, &to);
+	if (clang_Cursor_getStorageClass(decl) == CX_SC_Static && !clang_isConstQualifiedType(t))
+		source_error(w->u->src, w->at,
+			     "'%s' is static, and the device would keep another one%s: declare it "
+			     "in front of the functions",
+			     cursor_name(decl),
+			     w->inside ? "" : " (a function that is called here uses it)");
+	return true;
+}
+
+/* A use that can't change the variable: its value is taken, which the tree shows as a conversion
+ * right around the name. An array is converted to a pointer there. */
+static bool is_load(CXCursor parent, CXType t)
+{
+	return clang_getCursorKind(parent) == CXCursor_UnexposedExpr && !is_array(t);
+}
+
+static void variable_use(struct offload_walk *w, CXCursor ref, CXCursor decl, CXCursor parent)
 {
 	struct halecc_offload *o = w->o;
 	CXType t = clang_getCanonicalType(clang_getCursorType(decl));
+	int how = PART_IN | (is_load(parent, t) ? 0 : PART_OUT);
 	const char *field = "";
 	struct halecc_part *p;
-	unsigned from, to;
+	unsigned to;
 
 	decl = clang_getCanonicalCursor(decl);
-	unit_extent(decl, &from, &to);
-	if (w->inside && !is_global(decl) && is_in(o, from))
-		return; /* the statement's own */
-	if (!w->inside && !is_global(decl))
+	if (is_inner(w, ref, decl, t))
 		return;
 	if (clang_Location_isInSystemHeader(clang_getCursorLocation(decl)))
 		return; /* errno, stdout: the device has its own */
 	for (int i = 0; i < o->parts; i++)
-		if (clang_equalCursors(o->part[i].decl, decl))
+		if (clang_equalCursors(o->part[i].decl, decl)) {
+			if (!o->part[i].named && !clang_isConstQualifiedType(t))
+				o->part[i].how |= how;
 			return;
+		}
 	if (w->inside)
 		unit_extent(ref, &w->at, &to);
 	if (t.kind == CXType_Pointer) {
@@ -286,7 +176,7 @@ static void variable_use(struct offload_walk *w, CXCursor ref, CXCursor decl)
 			     "in(%s[0:n])%s",
 			     cursor_name(decl), cursor_name(decl),
 			     w->inside ? "" : "; a function that is called here uses it");
-		p = part_new(w->u, o, w->at); /* said once */
+		p = offload_part_new(w->u, o, w->at); /* said once */
 		p->decl = decl;
 		return;
 	}
@@ -303,13 +193,59 @@ static void variable_use(struct offload_walk *w, CXCursor ref, CXCursor decl)
 			     cursor_name(decl), cursor_name(decl));
 	if (is_global(decl) && clang_isConstQualifiedType(t))
 		return; /* the device has it from this file */
-	p = part_new(w->u, o, w->at);
+	p = offload_part_new(w->u, o, w->at);
 	p->decl = decl;
 	p->name = cursor_name(decl);
-	p->how = clang_isConstQualifiedType(t) ? PART_IN : PART_IN | PART_OUT;
+	p->how = clang_isConstQualifiedType(t) ? PART_IN : how;
+}
+
+/* sizeof of an array whose length the compiler does not know: the device has a pointer instead. */
+static void size_use(struct offload_walk *w, CXCursor c)
+{
+	struct cursors kids;
+	unsigned at, to;
+	CXType t;
+
+	cursors_of(c, &kids);
+	while (kids.count == 1 && clang_getCursorKind(kids.c[0]) == CXCursor_ParenExpr) {
+		CXCursor inner = kids.c[0];
+		free(kids.c);
+		cursors_of(inner, &kids);
+	}
+	if (kids.count == 1 && clang_getCursorKind(kids.c[0]) == CXCursor_DeclRefExpr) {
+		CXCursor decl = clang_getCursorReferenced(kids.c[0]);
+		unsigned from;
+
+		unit_extent(decl, &from, &to);
+		unit_extent(c, &at, &to);
+		t = clang_getCanonicalType(clang_getCursorType(decl));
+		if (t.kind == CXType_VariableArray && !is_in(w->o, from))
+			source_error(w->u->src, at,
+				     "the device does not know the length of '%s': compute its "
+				     "size in front of the pragma",
+				     cursor_name(decl));
+	}
+	free(kids.c);
 }
 
 static enum CXChildVisitResult use_visit(CXCursor c, CXCursor parent, CXClientData data);
+
+/* Functions of the C library that use what a process has of its own. */
+static void library_use(struct offload_walk *w, CXCursor f)
+{
+	static const char *const own[] = {"printf",  "vprintf", "puts",	   "putchar", "perror",
+					  "scanf",   "getchar", "rand",	   "srand",   "random",
+					  "drand48", "lrand48", "srand48", "strtok",  NULL};
+	char *name = cursor_name(f);
+
+	for (int i = 0; own[i]; i++)
+		if (strcmp(name, own[i]) == 0)
+			source_warn(w->u->src, w->at,
+				    "%s on a device uses the output, the input or the state of the "
+				    "device process, and not those of this program",
+				    name);
+	free(name);
+}
 
 static void function_use(struct offload_walk *w, CXCursor ref, CXCursor f)
 {
@@ -320,7 +256,9 @@ static void function_use(struct offload_walk *w, CXCursor ref, CXCursor f)
 	if (inside)
 		unit_extent(ref, &w->at, &to);
 	if (clang_Cursor_isNull(body)) {
-		if (!clang_Location_isInSystemHeader(clang_getCursorLocation(f)))
+		if (clang_Location_isInSystemHeader(clang_getCursorLocation(f)))
+			library_use(w, f);
+		else
 			source_error(w->u->src, w->at,
 				     "'%s' is not in this file, and the device gets what is in "
 				     "this file: include it, or make it static inline in a header",
@@ -330,9 +268,14 @@ static void function_use(struct offload_walk *w, CXCursor ref, CXCursor f)
 	for (int i = 0; i < w->seens; i++)
 		if (clang_equalCursors(w->seen[i], body))
 			return;
-	if (clang_Location_isInSystemHeader(clang_getCursorLocation(body)) ||
-	    w->seens == (int)ARRAY_LEN(w->seen))
+	if (clang_Location_isInSystemHeader(clang_getCursorLocation(body)))
 		return;
+	if (w->seens == (int)ARRAY_LEN(w->seen)) {
+		source_error(w->u->src, w->at,
+			     "an offloaded statement calls more than %zu functions",
+			     ARRAY_LEN(w->seen));
+		return;
+	}
 	w->seen[w->seens++] = body;
 	w->inside = false;
 	clang_visitChildren(body, use_visit, w);
@@ -386,7 +329,9 @@ static enum CXChildVisitResult use_visit(CXCursor c, CXCursor parent, CXClientDa
 		function_use(w, c, to);
 	else if (kind == CXCursor_DeclRefExpr && (clang_getCursorKind(to) == CXCursor_VarDecl ||
 						  clang_getCursorKind(to) == CXCursor_ParmDecl))
-		variable_use(w, c, to);
+		variable_use(w, c, to, parent);
+	else if (w->inside && kind == CXCursor_UnaryExpr)
+		size_use(w, c);
 	else if (w->inside && kind == CXCursor_ReturnStmt)
 		jump_refuse(w, c, "return");
 	else if (w->inside && kind == CXCursor_GotoStmt)
@@ -416,19 +361,11 @@ static enum CXChildVisitResult goto_visit(CXCursor c, CXCursor parent, CXClientD
 
 /* ---- one statement ---- */
 
-static bool is_array(CXType t)
-{
-	return t.kind == CXType_ConstantArray || t.kind == CXType_VariableArray ||
-	       t.kind == CXType_IncompleteArray;
-}
-
 /* What is written in the pragma against what the variable is. */
 static void part_verify(struct unit *u, struct halecc_offload *o, struct halecc_part *p)
 {
 	CXType t = clang_getCanonicalType(clang_getCursorType(p->decl)), to;
 	int how = access_of(u, p->decl, o->from, o->to);
-	char *end, *end2;
-	long low, length;
 
 	if (t.kind == CXType_Pointer && !p->length) {
 		source_error(u->src, p->at,
@@ -465,17 +402,8 @@ static void part_verify(struct unit *u, struct halecc_offload *o, struct halecc_
 			    "the statement writes '%s', and what it writes is lost: inout(%s…) "
 			    "brings it back",
 			    p->name, p->name);
-	if (!p->length)
-		return;
-	low = strtol(p->low, &end, 0);
-	length = strtol(p->length, &end2, 0);
-	if (!*end2 && length <= 0)
-		source_error(u->src, p->at, "the extent [%s:%s] of '%s' is empty", p->low,
-			     p->length, p->name);
-	else if (!*end && !*end2 && t.kind == CXType_ConstantArray &&
-		 (low < 0 || low + length > clang_getArraySize(t)))
-		source_error(u->src, p->at, "[%s:%s] is outside of '%s', which has %lld elements",
-			     p->low, p->length, p->name, clang_getArraySize(t));
+	if (p->length)
+		clause_extent_verify(u, p->at, p->name, t, p->low, p->length);
 }
 
 static void parts_resolve(struct unit *u, struct halecc_offload *o)
@@ -496,7 +424,8 @@ static void parts_resolve(struct unit *u, struct halecc_offload *o)
 	}
 }
 
-/* How the device's function declares it: what has an extent becomes a pointer. */
+/* How the device's function declares a variable: as it is, but an array whose length the compiler
+ * does not know as a pointer. So sizeof of an array with an extent stays what it is. */
 static void part_declare(struct unit *u, struct halecc_part *p)
 {
 	CXType t = clang_getCanonicalType(clang_getCursorType(p->decl));
@@ -505,8 +434,9 @@ static void part_declare(struct unit *u, struct halecc_part *p)
 	p->global = is_global(p->decl);
 	p->constant = clang_isConstQualifiedType(t);
 	p->large = clang_Type_getSizeOf(t) > 4096;
-	p->pointer = p->length && (t.kind == CXType_Pointer || !p->global);
-	if (p->length && is_array(t))
+	p->pointer = p->length &&
+		     (t.kind == CXType_Pointer || (!p->global && t.kind != CXType_ConstantArray));
+	if (p->pointer && is_array(t))
 		to = clang_getArrayElementType(t);
 	if (p->pointer && clang_getCanonicalType(to).kind == CXType_ConstantArray)
 		p->declared = declare(to, text_format("(*%s)", p->name), false);
@@ -521,6 +451,21 @@ static void part_declare(struct unit *u, struct halecc_part *p)
 			     p->name);
 }
 
+/* What stands between the pragma and the end of its statement is compiled as it is for the device,
+ * so a region there would not be protected. */
+static bool holds_region(struct unit *u, const struct halecc_offload *o)
+{
+	for (int i = 0; i < u->regions; i++)
+		if (u->region[i].at >= o->at && u->region[i].at < o->to) {
+			source_error(u->src, u->region[i].at,
+				     "no region is protected on a device: protect the offloaded "
+				     "statement of line %u as a whole, in front of its pragma",
+				     o->line);
+			return true;
+		}
+	return false;
+}
+
 void offload_resolve(struct unit *u)
 {
 	for (int i = 0; i < u->offloads; i++) {
@@ -532,20 +477,10 @@ void offload_resolve(struct unit *u)
 				     "#pragma offload is for C: C++ has no such copies");
 			continue;
 		}
-		clauses_parse(u, o);
-		if (!o->bound) {
-			source_error(u->src, o->at,
-				     "no statement follows this pragma in the same block: put it "
-				     "before a statement inside braces");
+		clause_comments_blank(u, o->at, o->end);
+		offload_parse(u, o);
+		if (!clause_is_followed(u, o->at, o->end, o->bound, o->from) || holds_region(u, o))
 			continue;
-		}
-		if (!clause_begins_at_once(u, o->end, o->from)) {
-			source_error(u->src, o->at,
-				     "no statement of this block begins right behind this pragma "
-				     "(it may be part of an if without braces, or of a label): put "
-				     "both into braces");
-			continue;
-		}
 		if (clang_getCursorKind(o->statement) == CXCursor_DeclStmt) {
 			source_error(u->src, o->from,
 				     "a declaration can't run on a device: declare in front of the "
@@ -576,7 +511,8 @@ static const char *how_name(int how)
 	return how == PART_IN ? "HALE_IN" : how == PART_OUT ? "HALE_OUT" : "HALE_IN | HALE_OUT";
 }
 
-/* The call in front of the statement, on one line, so that the lines behind keep their numbers. */
+/* The call in front of the statement stands on one line, so that the lines behind keep their
+ * numbers. emit.c closes its brace behind the statement. */
 char *offload_call(const struct halecc_offload *o)
 {
 	struct text t = {0};
@@ -598,7 +534,7 @@ char *offload_call(const struct halecc_offload *o)
 			text_add(&t, "(void *)&(%s), sizeof(%s), 0", p->name, p->name);
 		text_add(&t, ", %s}", how_name(p->how));
 	}
-	text_add(&t, "%s}) != 0)", o->parts ? "" : "{\"\", (void *)0, 0, 0, 0}");
+	text_add(&t, "%s}) != 0) {", o->parts ? "" : "{\"\", (void *)0, 0, 0, 0}");
 	return t.s;
 }
 
@@ -627,8 +563,9 @@ static void part_begin(struct text *t, const struct halecc_part *p, int i)
 		part_copy(t, p, i, false); /* declared without its const */
 }
 
-/* The function of the device, which stands behind everything else in the file. One call at a time
- * is made of it, so that large arrays need not be on its stack. */
+/* The function of the device stands behind everything else in the file. It runs once at a time, so
+ * its large arrays are static and not on a stack. Other pragmas between ours and the statement,
+ * such as `omp parallel for`, belong to the statement. */
 char *offload_function(const struct unit *u, const struct halecc_offload *o, const char *path)
 {
 	struct text t = {0};
@@ -651,8 +588,8 @@ char *offload_function(const struct unit *u, const struct halecc_offload *o, con
 	text_add(&t, "\n\thale_offload_begin(hale_c);\n");
 	for (int i = 0; i < o->parts; i++)
 		part_begin(&t, &o->part[i], i);
-	text_add(&t, "#line %u %s\n", source_line(u->src, o->from), path);
-	text_add_bytes(&t, u->src->text + o->from, o->to - o->from);
+	text_add(&t, "#line %u %s", source_line(u->src, o->end) + 1, path);
+	text_add_bytes(&t, u->src->text + o->end, o->to - o->end);
 	text_add(&t, "\n");
 	for (int i = 0; i < o->parts; i++)
 		if (!o->part[i].pointer && o->part[i].how & PART_OUT && !o->part[i].constant)

@@ -163,7 +163,7 @@ static unsigned line_end(const struct source *s, unsigned at)
 	return at;
 }
 
-/* _Pragma("hale protect …"): its place is known after the preprocessor only. */
+/* Only the preprocessor knows the place of _Pragma("hale protect …") and _Pragma("offload …"). */
 static void operator_refuse(struct unit *u, CXToken text)
 {
 	CXString s = clang_getTokenSpelling(u->tu, text);
@@ -174,6 +174,10 @@ static void operator_refuse(struct unit *u, CXToken text)
 		    u->src, at,
 		    "a region is marked by a line of its own: write '#pragma hale protect', "
 		    "not _Pragma");
+	if (strncmp(clang_getCString(s), "\"offload ", 9) == 0 && !skipped(u, at))
+		source_error(u->src, at,
+			     "an offloaded statement is marked by a line of its own: write "
+			     "'#pragma offload', not _Pragma");
 	clang_disposeString(s);
 }
 
@@ -268,6 +272,15 @@ struct bind {
 	CXCursor function;
 };
 
+/* A statement begins at `from` in the compound from `inner` to `outer`. Is it the first behind the
+ * pragma from `at` to `end` in its compound, so far? `best`: where the first known one begins, ~0u:
+ * none is known. */
+static bool is_first_behind(unsigned at, unsigned end, unsigned best, unsigned from, unsigned inner,
+			    unsigned outer)
+{
+	return from >= end && inner < at && outer > end && from < best;
+}
+
 static enum CXChildVisitResult statement_bind(CXCursor c, CXCursor parent, CXClientData data)
 {
 	struct bind *b = data;
@@ -283,8 +296,7 @@ static enum CXChildVisitResult statement_bind(CXCursor c, CXCursor parent, CXCli
 	unit_extent(parent, &inner, &outer);
 	for (int i = 0; i < u->regions; i++) {
 		struct halecc_region *r = &u->region[i];
-		if (from < r->end || inner >= r->at || outer <= r->end ||
-		    (r->bound && from >= r->from))
+		if (!is_first_behind(r->at, r->end, r->bound ? r->from : ~0u, from, inner, outer))
 			continue;
 		r->bound = true;
 		r->statement = c;
@@ -297,8 +309,7 @@ static enum CXChildVisitResult statement_bind(CXCursor c, CXCursor parent, CXCli
 	}
 	for (int i = 0; i < u->offloads; i++) {
 		struct halecc_offload *o = &u->offload[i];
-		if (from < o->end || inner >= o->at || outer <= o->end ||
-		    (o->bound && from >= o->from))
+		if (!is_first_behind(o->at, o->end, o->bound ? o->from : ~0u, from, inner, outer))
 			continue;
 		o->bound = true;
 		o->statement = c;
@@ -364,7 +375,7 @@ static bool tree_is_whole(struct unit *u)
 	return u->src->errors == 0;
 }
 
-/* Pragmas of a header would be passed over in silence. */
+/* Warns of pragmas in a header: only those of the source file are looked at. */
 static void header_warn(CXFile file, CXSourceLocation *stack, unsigned depth, CXClientData data)
 {
 	struct unit *u = data;
@@ -388,6 +399,10 @@ static void header_warn(CXFile file, CXSourceLocation *stack, unsigned depth, CX
 			if (strncmp(p, "protect", 7) == 0)
 				log_warn("%s:%u: warning: regions of a header are not protected: "
 					 "move the function into a source file",
+					 clang_getCString(name), line);
+			if (strncmp(p, "offload ", 8) == 0)
+				log_warn("%s:%u: warning: statements of a header are not "
+					 "offloaded: move the function into a source file",
 					 clang_getCString(name), line);
 		}
 	clang_disposeString(name);
