@@ -36,7 +36,7 @@ static int spawn_with(pid_t *pid, const char *program, char *const argv[], char 
 pid_t serve_spawn(const char *program, char *const argv[], char *const env[], const int *fd,
 		  int count)
 {
-	int out[SPAWN_MAX], taken = 0, error = count > SPAWN_MAX ? EINVAL : 0;
+	int out[SPAWN_MAX] = {0}, taken = 0, error = count > SPAWN_MAX ? EINVAL : 0;
 	pid_t pid = -1;
 
 	/* First all move above the numbers that they get, since each may have another one's. */
