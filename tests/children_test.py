@@ -133,6 +133,54 @@ def a_named_pipe_between_children_goes_on(s):
     expect(r.status == 0 and r.out == "first second ended 1\n" and not os.path.exists(s.path("pipe")), r)
 
 
+NAMELESS = """
+import mmap, os, select, signal, tempfile, time
+def wait_for(name):
+    while not os.path.exists(name): time.sleep(0.02)
+common = tempfile.TemporaryFile(dir=".", buffering=0)   # one open file of both: its offset is one
+common.write(b"0123456789")
+common.seek(3)
+both = os.memfd_create("both")
+os.write(both, b"memory----")
+mapped = os.memfd_create("mapped")
+os.ftruncate(mapped, 4096)
+reads = os.open(f"/proc/self/fd/{both}", os.O_RDONLY)
+os.lseek(reads, 2, os.SEEK_SET)
+gone = os.fork() or os._exit(0)
+handle = os.pidfd_open(gone)
+os.waitpid(gone, 0)
+def has_ended():
+    try:
+        signal.pidfd_send_signal(handle, 0)
+    except ProcessLookupError:
+        return bool(select.select([handle], [], [], 0)[0])
+pid = os.fork()
+if not pid:
+    view = mmap.mmap(mapped, 4096)
+    os.close(mapped)
+    own = os.open(f"/proc/self/fd/{both}", os.O_RDWR | os.O_APPEND)
+    os.close(reads)
+    open("there1", "w").close()
+    wait_for("go")
+    right = os.read(common.fileno(), 2) == b"34" and has_ended()
+    view[:3] = b"abc"
+    os.write(own, b"CHILD")
+    os._exit(0 if right else 1)
+open("there2", "w").close()
+wait_for("go")
+status = os.waitpid(pid, 0)[1]
+print(status, common.read(), os.pread(both, 99, 0), os.pread(mapped, 3, 0), os.read(reads, 4), has_ended(),
+      os.lseek(both, 0, os.SEEK_CUR))
+"""
+
+
+@test
+def files_without_names_that_parent_and_child_have_stay_one(s):
+    job = s.hale_start(1, "/usr/bin/python3", "-c", NAMELESS, options=["--no-mpi"])
+    r = killed_at(s, job, ["there1", "there2"])
+    expect(r.status == 0 and r.out == "0 b'56789' b'memory----CHILD' b'abc' b'mory' True 10\n", r)
+
+
 STOPPED = """
 import mmap, os, signal, struct, time
 told = []

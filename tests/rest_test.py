@@ -299,7 +299,7 @@ int main(void)
 """
 
 NAMES = "import os, time\n" \
-        "f = open('one', 'w+'); os.link('one', 'two'); os.unlink('one')\n" \
+        "os.mkdir('aside'); f = open('one', 'w+'); os.link('one', 'aside/two'); os.unlink('one')\n" \
         "while not os.path.exists('go'): time.sleep(0.02)\n" \
         "print('done')\n"
 

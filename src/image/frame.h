@@ -35,7 +35,7 @@
  * 3: sockets without another end, IPv6; more options of sockets; advice
  * 4: named pipes; owners of signals, leases; datagrams of sockets without another end; filters of
  *    sockets, removed folders, handles of ended processes, files with holes */
-enum { IMAGE_VERSION = 4, IMAGE_VERSION_OLDEST = 1 };
+enum { IMAGE_VERSION = 5, IMAGE_VERSION_OLDEST = 1 };
 
 enum frame_kind {
 	FRAME_HEADER = 1,  /* struct image_header, note */
@@ -246,8 +246,10 @@ struct map_record {
 
 enum fd_kind {
 	FD_FILE = 1,   /* a regular file or directory that has a name */
-	FD_UNLINKED,   /* a regular file without a name; content is in the image; a = its seals,
-			  b = its owner and group */
+	FD_UNLINKED,   /* a regular file without a name; content is in the image, or in that of
+			  an earlier process that has it, too; a = its seals, b = its owner
+			  and group; interval_s, _ns: process and number of the descriptor that
+			  is the same open file there, or 0 */
 	FD_STREAM,     /* standard stream number `a` of the process that is started */
 	FD_DEVICE,     /* of the short list */
 	FD_PIPE,       /* both ends are in this process; content is in the image */

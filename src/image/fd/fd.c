@@ -205,13 +205,46 @@ bool fd_table_is_own(const struct fd_table *t, int fd)
 	return false;
 }
 
+/* What has lost the name that it was opened by may have another one, mostly beside it. */
+static void find_other_name(struct fd_probe *p)
+{
+	char entries[1024], *slash = strrchr(p->link, '/');
+	struct stat st = {0};
+	if (!p->deleted || !S_ISREG(p->st.st_mode) || !p->st.st_nlink || !slash)
+		return;
+	size_t room = sizeof(p->link) - (size_t)(slash + 1 - p->link);
+	char kept = slash[1];
+	slash[1] = 0;
+	long n, folder = sys(SYS_openat, AT_FDCWD, p->link, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	slash[1] = kept;
+	while (folder >= 0 && p->deleted &&
+	       (n = sys(SYS_getdents64, folder, entries, sizeof(entries))) > 0)
+		for (long at = 0; at < n && p->deleted;) {
+			const char *entry = entries + at, *name = entry + DIRENT_NAME;
+			uint16_t len;
+			uint64_t inode;
+			memcpy(&inode, entry, sizeof(inode));
+			memcpy(&len, entry + DIRENT_LEN, sizeof(len));
+			at += len;
+			if (inode != p->st.st_ino || strlen(name) >= room ||
+			    sys(SYS_newfstatat, folder, name, &st, AT_SYMLINK_NOFOLLOW) ||
+			    st.st_ino != p->st.st_ino || st.st_dev != p->st.st_dev)
+				continue;
+			memcpy(slash + 1, name, strlen(name) + 1);
+			p->deleted = false;
+			p->renamed = true;
+		}
+	if (folder >= 0)
+		sys(SYS_close, folder);
+}
+
 /* 1: all is there to see; 0: there is no such descriptor; below 0: the error. */
 static long probe_fill(const struct fd_table *t, struct fd_probe *p, int fd)
 {
 	static const char deleted[] = " (deleted)";
 	char path[64];
 	p->fd = fd;
-	p->deleted = false;
+	p->deleted = p->renamed = false;
 	fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, fd);
 	long n = sys(SYS_readlink, path, p->link, sizeof(p->link) - 1);
 	if (n < 0)
@@ -224,6 +257,7 @@ static long probe_fill(const struct fd_table *t, struct fd_probe *p, int fd)
 	}
 	memset(&p->st, 0, sizeof(p->st));
 	sys(SYS_newfstatat, AT_FDCWD, path, &p->st, 0);
+	find_other_name(p);
 	fmt_print(path, sizeof(path), "%s/fdinfo/%d", t->proc, fd);
 	n = sys_read_small(path, p->info, sizeof(p->info));
 	return n > 0 ? 1 : n == -ENOENT ? 0 : n < 0 ? n : -EIO;
@@ -288,26 +322,45 @@ static bool is_of_another(const struct fd_seen *s, const void *arg)
 	return s->pid && s->pid != *(const int32_t *)arg;
 }
 
+/* A file without a name that another process has, too, is one file again afterwards. */
+static hale_status_t look_at_nameless(const struct fd_table *t, const struct fd_probe *p,
+				      struct fd_record *r, struct error *err)
+{
+	int32_t self = (int32_t)sys(SYS_getpid);
+	char link[IMAGE_PATH_MAX];
+	struct fd_seen first;
+	fd_nameless_link(p, link);
+	if (!S_ISREG(r->mode))
+		return fd_tree_has(t, link, is_of_another, &self)
+			   ? fd_refuse(p,
+				       "a folder or link without a name that another process "
+				       "has, too",
+				       err)
+			   : HALE_OK;
+	if (fd_tree_first(t, p->fd, link, &first)) {
+		r->interval_s = first.pid;
+		r->interval_ns = first.fd;
+	}
+	return HALE_OK;
+}
+
 /* What it has together with processes that are captured with it. The first of them has it; of the
  * others' open files a and b say which that is. */
 static hale_status_t look_at_tree(const struct fd_table *t, const struct fd_probe *p,
 				  struct fd_record *r, struct error *err)
 {
-	int32_t self = (int32_t)sys(SYS_getpid);
 	struct fd_seen first;
+	char path[64], link[IMAGE_PATH_MAX];
 	if (!t->tree_count || t->other)
 		return HALE_OK;
-	if (r->kind == FD_UNLINKED) {
-		char link[IMAGE_PATH_MAX];
-		fmt_print(link, sizeof(link), "%s (deleted)", p->link);
-		return fd_tree_has(t, link, is_of_another, &self)
-			   ? fd_refuse(p, "a file without a name that another process has, too",
-				       err)
-			   : HALE_OK;
-	}
+	if (r->kind == FD_UNLINKED)
+		return look_at_nameless(t, p, r, err);
 	if (r->kind != FD_FILE)
 		return HALE_OK;
-	if (fd_tree_first(t, p, &first)) {
+	fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, p->fd);
+	long n = p->renamed ? sys(SYS_readlink, path, link, sizeof(link) - 1) : 0;
+	link[n > 0 ? n : 0] = 0;
+	if (fd_tree_first(t, p->fd, p->renamed ? link : p->link, &first)) {
 		r->a = (uint64_t)first.pid;
 		r->b = (uint64_t)first.fd;
 	}

@@ -19,6 +19,7 @@ struct fd_probe {
 	struct stat st;
 	char link[IMAGE_PATH_MAX]; /* without " (deleted)" */
 	bool deleted;
+	bool renamed; /* link is another name of it, not the one in /proc */
 	char info[4096]; /* its fdinfo */
 };
 
@@ -136,6 +137,10 @@ int fd_read_aside(struct arena *arena, const char *path, void *data, size_t len,
 int fd_open_file(struct fd_restore *f, size_t index, struct error *err);
 /* Opens the path of record index with the flags that it had; -1 with err. */
 int fd_open_path(struct fd_restore *f, size_t index, struct error *err);
+/* The link in /proc of what has no name any more. */
+void fd_nameless_link(const struct fd_probe *p, char link[IMAGE_PATH_MAX]);
+/* Opens the file without a name that `of` is once more, as record r has it; -1: it can't. */
+int fd_nameless_again(const struct fd_restore *f, int of, const struct fd_record *r);
 /* A name for a moment, where path was, or as near to that as a folder is there. */
 void fd_nameless_path(char *buf, size_t cap, const char *path);
 /* Does this process, or one that is captured with it, have a descriptor whose link in /proc is
@@ -151,8 +156,9 @@ bool fd_tree_has(const struct fd_table *t, const char *link,
 /* Is it the process of this table, or one that is captured with it? */
 bool fd_tree_holds(const struct fd_table *t, int32_t pid);
 struct fd_index *fd_index_create(struct arena *a);
-/* Which of those that come before this process has the same open file, and as which number? */
-bool fd_tree_first(const struct fd_table *t, const struct fd_probe *p, struct fd_seen *first);
+/* Which of those that come before this process has the same open file, whose link in /proc that is,
+ * and as which number? */
+bool fd_tree_first(const struct fd_table *t, int fd, const char *link, struct fd_seen *first);
 
 void fd_same_init(struct fd_same *s, struct arena *a);
 /* The value of the first one put with the same open file; value itself: it is the first. -errno:

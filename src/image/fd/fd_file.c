@@ -276,6 +276,44 @@ static hale_status_t save_target(struct fd_table *t, const struct fd_probe *p, s
 		   : error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
 }
 
+void fd_nameless_link(const struct fd_probe *p, char link[IMAGE_PATH_MAX])
+{
+	fmt_print(link, IMAGE_PATH_MAX, "%s (deleted)", p->link);
+}
+
+struct earlier {
+	const struct fd_table *t;
+	int32_t self;
+	uint64_t device, inode;
+};
+
+static bool is_of_earlier(const struct fd_seen *s, const void *arg)
+{
+	const struct earlier *e = arg;
+	struct stat st = {0};
+	char path[64];
+	size_t at = 0;
+	while (at < e->t->tree_count && e->t->tree[at] != s->pid && e->t->tree[at] != e->self)
+		at++;
+	if (!s->pid || at == e->t->tree_count || e->t->tree[at] == e->self)
+		return false;
+	fmt_print(path, sizeof(path), "%s/fd/%d", s->proc, s->fd);
+	return !sys(SYS_newfstatat, AT_FDCWD, path, &st, 0) && st.st_ino == e->inode &&
+	       st.st_dev == e->device;
+}
+
+/* Does an earlier one of the processes that are captured together save the content? */
+static bool is_saved_elsewhere(const struct fd_table *t, const struct fd_probe *p,
+			       const struct fd_record *r)
+{
+	struct earlier e = {t, (int32_t)sys(SYS_getpid), r->device, r->inode};
+	char link[IMAGE_PATH_MAX];
+	if (t->other || !t->tree_count)
+		return false;
+	fd_nameless_link(p, link);
+	return fd_tree_has(t, link, is_of_earlier, &e);
+}
+
 static hale_status_t unlinked_capture(struct fd_table *t, const struct fd_probe *p,
 				      struct fd_record *r, struct error *err)
 {
@@ -297,7 +335,7 @@ static hale_status_t unlinked_capture(struct fd_table *t, const struct fd_probe 
 	r->b = (uint64_t)p->st.st_uid << 32 | p->st.st_gid;
 	long seals = t->other ? -1 : sys(SYS_fcntl, p->fd, F_GET_SEALS);
 	r->a = seals > 0 ? (uint64_t)seals : 0;
-	return save_content(t, p, r, err);
+	return is_saved_elsewhere(t, p, r) ? HALE_OK : save_content(t, p, r, err);
 }
 
 static long file_without_name(const struct fd_restore *f, const struct fd_record *r)
@@ -372,15 +410,29 @@ static int nameless_open(const struct fd_restore *f, const struct fd_record *r, 
 	return (int)fd;
 }
 
+static uint32_t flags_again(const struct fd_record *r)
+{
+	uint32_t flags = r->open_flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
+	return (flags & O_TMPFILE) == O_TMPFILE ? flags & ~(uint32_t)O_TMPFILE : flags;
+}
+
+int fd_nameless_again(const struct fd_restore *f, int of, const struct fd_record *r)
+{
+	char path[64];
+	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", of);
+	int fd = fd_lift(f, (int)sys(SYS_openat, AT_FDCWD, path, flags_again(r) | O_CLOEXEC));
+	if (fd >= 0)
+		sys(SYS_lseek, fd, r->offset, SEEK_SET);
+	return fd < 0 ? -1 : fd;
+}
+
 static int unlinked_open(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *r = &f->record[index];
 	if (!S_ISREG(r->mode))
 		return nameless_open(f, r, err);
 	char path[64];
-	uint32_t flags = r->open_flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC);
-	if ((flags & O_TMPFILE) == O_TMPFILE)
-		flags &= ~(uint32_t)O_TMPFILE;
+	uint32_t flags = flags_again(r);
 	long first = -1;
 	for (size_t i = 0; i < index && first < 0; i++)
 		if (f->record[i].kind == FD_UNLINKED && f->record[i].inode == r->inode &&
@@ -423,6 +475,8 @@ static bool unlinked_settle(struct fd_restore *f, size_t index, struct error *er
 	const struct fd_record *r = &f->record[index];
 	time_restore(f->temp[index], r);
 	long rc = r->a ? sys(SYS_fcntl, f->temp[index], F_ADD_SEALS, r->a) : 0;
+	if (rc == -EPERM && sys(SYS_fcntl, f->temp[index], F_GET_SEALS) == (long)r->a)
+		rc = 0;		 /* another process that has it has been faster */
 	if (rc && rc != -EINVAL) /* of a file system without seals */
 		error_set(err, HALE_ERR_SYSTEM, "%s can't be sealed as it was (error %ld)",
 			  fd_text(f, r), -rc);

@@ -221,7 +221,7 @@ static void put_process(struct fd_same *s, const char *proc, int32_t pid)
 	fd_dir_close(&dir);
 }
 
-bool fd_tree_first(const struct fd_table *t, const struct fd_probe *p, struct fd_seen *first)
+bool fd_tree_first(const struct fd_table *t, int fd, const char *link, struct fd_seen *first)
 {
 	struct fd_index *x = t->index;
 	int32_t self = (int32_t)sys(SYS_getpid);
@@ -229,5 +229,5 @@ bool fd_tree_first(const struct fd_table *t, const struct fd_probe *p, struct fd
 	for (size_t i = 0; !x->put && i < t->tree_count && t->tree[i] != self; i++)
 		put_process(&x->before, proc_of(t, t->tree[i], buf), t->tree[i]);
 	x->put = true;
-	return fd_same_find(&x->before, hash_of(p->link), self, p->fd, first);
+	return fd_same_find(&x->before, hash_of(link), self, fd, first);
 }

@@ -75,6 +75,26 @@ static void unlinked_make(void)
 	unlink(fd_outcome->what);
 }
 
+/* The name that it was opened by is gone, and it has another one, in which it comes back. */
+static void second_name_make(void)
+{
+	char other[sizeof(fd_outcome->what)];
+
+	file_make();
+	snprintf(other, sizeof(other), "%.200s.other", fd_outcome->what);
+	MUST(link(fd_outcome->what, other) == 0 && unlink(fd_outcome->what) == 0);
+	snprintf(fd_outcome->what, sizeof(fd_outcome->what), "%s", other);
+}
+
+static void second_name_check(void)
+{
+	struct stat here, there;
+
+	MUST(fstat(HERE, &here) == 0 && stat(fd_outcome->what, &there) == 0);
+	MUST(here.st_ino == there.st_ino && here.st_nlink == 1);
+	file_check();
+}
+
 /* The folder that it was in is gone, too. */
 static void removed_folder_make(void)
 {
@@ -484,6 +504,7 @@ const struct fd_member fd_members[] = {
     {FD_PID, pid_make, NULL, pid_check},
     {FD_FIFO, fifo_make, fifo_spoil, fifo_check},
     {FD_FILE, link_make, NULL, link_check},
+    {FD_FILE, second_name_make, file_spoil, second_name_check},
     {FD_UNLINKED, removed_folder_make, NULL, removed_folder_check},
     {FD_UNLINKED, removed_link_make, NULL, removed_link_check},
     {FD_UNLINKED, holes_make, unlinked_spoil, holes_check},

@@ -17,17 +17,6 @@ static bool match(const struct fd_table *t, const struct fd_probe *p)
 	return fd_is_anon(p, "[pidfd]") || !__builtin_strncmp(p->link, "pidfd:", 6);
 }
 
-/* Of two processes: they would be handles of two processes then. */
-static bool is_others_too(const struct fd_seen *s, const void *arg)
-{
-	const struct stat *of = arg;
-	struct stat st = {0};
-	char path[64];
-	fmt_print(path, sizeof(path), "%s/fd/%d", s->proc, s->fd);
-	return s->pid && s->pid != (int32_t)sys(SYS_getpid) &&
-	       !sys(SYS_newfstatat, AT_FDCWD, path, &st, 0) && st.st_ino == of->st_ino;
-}
-
 /* a: its id; 0: it has ended. */
 static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
 			     struct error *err)
@@ -36,10 +25,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	int32_t pid = (int32_t)fd_info_number(p, "Pid:", 10, 0);
 	r->a = (uint64_t)pid;
 	if (strstr(p->info, "Pid:\t-1")) /* it has ended, and its parent has waited for it */
-		return fd_tree_has(t, p->link, is_others_too, &p->st)
-			   ? fd_refuse(p, "a handle of an ended process that another one has, too",
-				       err)
-			   : HALE_OK;
+		return HALE_OK;
 	if (pid > 0 &&
 	    (fd_tree_holds(t, pid) || (tree_look(pid, &of) && of.ended && fd_tree_holds(t, of.parent))))
 		return HALE_OK;

@@ -42,6 +42,11 @@ static hale_status_t add_image(struct objects *o, int32_t pid, struct image_file
 				     .content = contents,
 				     .content_count = count,
 				     .old_pid = pid};
+	i->fds.temp = arena_alloc(&o->sink->arena, (t->fd_count + 1) * sizeof(*i->fds.temp));
+	if (rc == HALE_OK && !i->fds.temp)
+		return error_set(err, HALE_ERR_MEMORY, "no memory to rebuild child processes");
+	for (size_t n = 0; i->fds.temp && n < t->fd_count; n++)
+		i->fds.temp[n] = -1;
 	return rc;
 }
 
@@ -286,33 +291,95 @@ static void set_flags(struct objects *o, const struct fd_record *r)
 		sys(SYS_fcntl, x->fd, F_SETFL, r->open_flags & O_NONBLOCK);
 }
 
-/* The open file that r says it shares with that process's descriptor. */
-static bool make_file(struct objects *o, const struct fd_record *r, struct error *err)
+/* The open file of record `first` of an image; without a name, that file once more. */
+static int open_shared(struct objects *o, struct objects_image *m, size_t first, struct error *err)
+{
+	const struct fd_record *r = &m->t.fds[first];
+	if (r->kind == FD_FILE)
+		return fd_open_file(&m->fds, first, err);
+	const struct tree_object *x = find(o, TREE_MEMORY, r->device, r->inode);
+	int fd = x ? fd_nameless_again(&m->fds, x->fd, r) : -1;
+	if (fd < 0)
+		error_set(err, HALE_ERR_STORE,
+			  "a file without a name that child processes share can't be opened again");
+	return fd;
+}
+
+/* The open file that record r says it shares with descriptor `of` of process pid. */
+static bool make_file(struct objects *o, const struct fd_record *r, uint64_t pid, uint64_t of,
+		      struct error *err)
 {
 	for (size_t i = 0; i < o->images; i++) {
 		struct objects_image *m = &o->image[i];
-		for (size_t n = 0; m->pid == (int32_t)r->a && n < m->t.fd_count; n++) {
-			if (m->t.fds[n].kind != FD_FILE || m->t.fds[n].fd != (int32_t)r->b)
+		for (size_t n = 0; m->pid == (int32_t)pid && n < m->t.fd_count; n++) {
+			if (m->t.fds[n].kind != r->kind || m->t.fds[n].fd != (int32_t)of)
 				continue;
 			size_t first = m->t.fds[n].same_as >= 0 ? (size_t)m->t.fds[n].same_as : n;
-			struct tree_object *x = add(o, TREE_FILE, r->a, r->b, err);
+			struct tree_object *x = add(o, TREE_FILE, pid, of, err);
 			x = x && first != n &&
-				    !find(o, TREE_FILE, r->a, (uint64_t)m->t.fds[first].fd)
-				? add(o, TREE_FILE, r->a, (uint64_t)m->t.fds[first].fd, err)
+				    !find(o, TREE_FILE, pid, (uint64_t)m->t.fds[first].fd)
+				? add(o, TREE_FILE, pid, (uint64_t)m->t.fds[first].fd, err)
 				: x;
-			int fd = x ? fd_open_file(&m->fds, first, err) : -1;
+			int fd = x ? open_shared(o, m, first, err) : -1;
 			if (fd < 0)
 				return false;
 			fd = lift(fd);
 			for (uint32_t k = 0; k < o->tree->objects; k++)
 				if (o->tree->object[k].kind == TREE_FILE &&
-				    o->tree->object[k].device == r->a && o->tree->object[k].fd < 0)
+				    o->tree->object[k].device == pid && o->tree->object[k].fd < 0)
 					o->tree->object[k].fd = fd;
 			return fd >= 0;
 		}
 	}
 	error_set(err, HALE_ERR_STATE, "a file that child processes share is not in their images");
 	return false;
+}
+
+/* Where is the content of a file without a name? In the image of the first process that has it. */
+static bool nameless_find(struct objects *o, const struct fd_record *r, size_t *image,
+			  size_t *index)
+{
+	bool found = false;
+	for (size_t i = 0; i < o->images; i++) {
+		const struct fd_restore *f = &o->image[i].fds;
+		for (size_t n = 0; n < f->count; n++) {
+			const struct fd_record *x = &f->record[n];
+			if (x->kind != FD_UNLINKED || x->inode != r->inode ||
+			    x->device != r->device || x->same_as >= 0)
+				continue;
+			bool filled = false;
+			for (size_t c = 0; c < f->content_count && !filled; c++)
+				filled = f->content[c].record.fd_index == (int32_t)n;
+			if (!found || filled) {
+				*image = i;
+				*index = n;
+				found = true;
+			}
+			if (filled)
+				return true;
+		}
+	}
+	return found;
+}
+
+static bool make_nameless(struct objects *o, const struct fd_record *r, struct error *err)
+{
+	size_t i = 0, n = 0;
+	struct tree_object *x = add(o, TREE_MEMORY, r->device, r->inode, err);
+	if (!x || !nameless_find(o, r, &i, &n))
+		return false;
+	int fd = lift(fd_open_file(&o->image[i].fds, n, err));
+	struct tree_object *own = fd < 0 ? NULL
+					 : add(o, TREE_FILE, (uint64_t)o->image[i].pid,
+					       (uint64_t)o->image[i].t.fds[n].fd, err);
+	if (!own)
+		return false;
+	own->fd = fd;
+	/* who maps it may want to write, as that descriptor need not */
+	struct fd_record writes = {.open_flags = O_RDWR};
+	x->fd = lift(fd_nameless_again(&o->image[i].fds, fd, &writes));
+	x->fd = x->fd < 0 ? fd : x->fd;
+	return true;
 }
 
 static bool make_memory(struct objects *o, uint64_t device, uint64_t inode, uint64_t size,
@@ -331,17 +398,30 @@ static bool make_memory(struct objects *o, uint64_t device, uint64_t inode, uint
 	return false;
 }
 
-/* Mapped by a later image, or open there. */
-static bool is_shared_memory(const struct objects *o, size_t i, uint64_t map_device, uint64_t inode)
+static bool is_mapped(const struct objects_image *m, uint64_t device, uint64_t inode)
 {
-	for (size_t k = i + 1; k < o->images; k++) {
-		for (size_t n = 0; n < o->image[k].t.map_count; n++) {
-			const struct map_record *m = &o->image[k].t.maps[n];
-			if (m->kind == MAP_KIND_SHARED_ANON && m->inode == inode &&
-			    m->device == map_device)
-				return true;
-		}
+	for (size_t n = 0; n < m->t.map_count; n++) {
+		const struct map_record *r = &m->t.maps[n];
+		if (r->kind == MAP_KIND_SHARED_ANON && r->inode == inode && r->device == device)
+			return true;
 	}
+	return false;
+}
+
+/* Does an image from that one on map it? */
+static bool is_mapped_from(const struct objects *o, size_t from, uint64_t device, uint64_t inode)
+{
+	for (size_t k = from; k < o->images; k++)
+		if (is_mapped(&o->image[k], device, inode))
+			return true;
+	return false;
+}
+
+static bool is_mapped_by_another(const struct objects *o, size_t i, uint64_t device, uint64_t inode)
+{
+	for (size_t k = 0; k < o->images; k++)
+		if (k != i && is_mapped(&o->image[k], device, inode))
+			return true;
 	return false;
 }
 
@@ -351,12 +431,36 @@ static bool make_of_maps(struct objects *o, size_t i, struct error *err)
 	for (size_t n = 0; n < m->t.map_count; n++) {
 		const struct map_record *r = &m->t.maps[n];
 		if (r->kind == MAP_KIND_SHARED_ANON &&
-		    (is_shared_memory(o, i, r->device, r->inode) ||
+		    (is_mapped_from(o, i + 1, r->device, r->inode) ||
 		     find(o, TREE_MEMORY, r->device, r->inode)) &&
 		    !make_memory(o, r->device, r->inode, r->offset + r->end - r->start, err))
 			return false;
 	}
 	return true;
+}
+
+/* Before all memory, since it may be such a file, and all open files. */
+static bool make_all_nameless(struct objects *o, struct error *err)
+{
+	for (size_t i = 0; i < o->images; i++)
+		for (size_t n = 0; n < o->image[i].t.fd_count; n++) {
+			const struct fd_record *r = &o->image[i].t.fds[n];
+			if (r->kind == FD_UNLINKED && S_ISREG(r->mode) && r->same_as < 0 &&
+			    !find(o, TREE_MEMORY, r->device, r->inode) &&
+			    (is_shared(o, i, FD_UNLINKED, r->device, r->inode) ||
+			     is_mapped_by_another(o, i, r->device, r->inode)) &&
+			    !make_nameless(o, r, err))
+				return false;
+		}
+	return true;
+}
+
+static bool make_ended(struct objects *o, size_t i, size_t n, struct error *err)
+{
+	struct tree_object *x = add(o, TREE_ENDED, 0, o->image[i].t.fds[n].inode, err);
+	if (x)
+		x->fd = lift(fd_open_file(&o->image[i].fds, n, err));
+	return x && x->fd >= 0;
 }
 
 static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
@@ -383,7 +487,14 @@ static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
 		if (r->kind == FD_SOCKET && !find(o, TREE_SOCKET, 0, r->inode))
 			ok = make_connection(o, r, err);
 		if (r->kind == FD_FILE && r->a && !find(o, TREE_FILE, r->a, r->b))
-			ok = make_file(o, r, err);
+			ok = make_file(o, r, r->a, r->b, err);
+		if (r->kind == FD_UNLINKED && r->interval_s &&
+		    !find(o, TREE_FILE, (uint64_t)r->interval_s, (uint64_t)r->interval_ns))
+			ok =
+			    make_file(o, r, (uint64_t)r->interval_s, (uint64_t)r->interval_ns, err);
+		if (r->kind == FD_PID && !r->a && !find(o, TREE_ENDED, 0, r->inode) &&
+		    is_shared(o, i, FD_PID, r->device, r->inode))
+			ok = make_ended(o, i, n, err);
 		if (!ok)
 			return false;
 	}
@@ -392,6 +503,8 @@ static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
 
 hale_status_t objects_make(struct objects *o, struct error *err)
 {
+	if (!make_all_nameless(o, err))
+		return err->code;
 	for (size_t i = 0; i < o->images; i++)
 		if (!make_of_descriptors(o, i, err) || !make_of_maps(o, i, err))
 			return err->code;

@@ -150,7 +150,14 @@ struct tree_part {
 
 /* ---- restoring ---- */
 
-enum tree_object_kind { TREE_PIPE = 1, TREE_SOCKET, TREE_FILE, TREE_MEMORY, TREE_FIFO };
+enum tree_object_kind {
+	TREE_PIPE = 1,
+	TREE_SOCKET,
+	TREE_FILE,
+	TREE_MEMORY, /* and other files without a name */
+	TREE_FIFO,
+	TREE_ENDED /* a handle of a process that has ended */
+};
 
 /* Something that several processes have, open in each of them until it is in its place. */
 struct tree_object {

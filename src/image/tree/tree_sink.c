@@ -329,14 +329,6 @@ static const struct tree_object *object_of(uint32_t kind, uint64_t device, uint6
 	return NULL;
 }
 
-static int reopen(const struct fd_restore *f, int fd, uint32_t flags)
-{
-	char path[64];
-	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
-	fd = (int)sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
-	return fd_lift(f, fd);
-}
-
 int tree_object_open(const struct fd_restore *f, const struct fd_record *r)
 {
 	const struct tree_object *o = NULL;
@@ -345,8 +337,7 @@ int tree_object_open(const struct fd_restore *f, const struct fd_record *r)
 	switch (r->kind) {
 	case FD_PIPE:
 		o = object_of(TREE_PIPE, 0, r->inode);
-		return o ? fd_lift(f, fd_pipe_open(r->b ? o->fd : o->other, r))
-			 : -1;
+		return o ? fd_lift(f, fd_pipe_open(r->b ? o->fd : o->other, r)) : -1;
 	case FD_FIFO:
 		o = r->open_flags & O_PATH ? NULL : object_of(TREE_FIFO, r->device, r->inode);
 		return o ? fd_lift(f, fd_fifo_open(o->fd, r)) : -1;
@@ -359,11 +350,15 @@ int tree_object_open(const struct fd_restore *f, const struct fd_record *r)
 			      r->a ? r->b : (uint64_t)r->fd);
 		break;
 	case FD_UNLINKED:
+		o = object_of(TREE_FILE, (uint64_t)(r->interval_s ? r->interval_s : f->old_pid),
+			      (uint64_t)(r->interval_s ? r->interval_ns : r->fd));
+		if (o)
+			break;
 		o = object_of(TREE_MEMORY, r->device, r->inode);
-		return o ? reopen(f, o->fd,
-				  r->open_flags & ~(uint32_t)(O_CREAT | O_EXCL | O_TRUNC |
-							      (O_TMPFILE & ~O_DIRECTORY)))
-			 : -1;
+		return o ? fd_nameless_again(f, o->fd, r) : -1;
+	case FD_PID:
+		o = r->a ? NULL : object_of(TREE_ENDED, 0, r->inode);
+		break;
 	}
 	return o ? (int)sys(SYS_fcntl, o->fd, F_DUPFD_CLOEXEC, f->floor) : -1;
 }
