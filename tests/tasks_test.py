@@ -65,6 +65,17 @@ def tasks_that_make_tasks_are_executed_again_with_them(s):
 
 
 @test
+def an_error_in_the_middle_of_making_a_task_leaves_nothing_to_wait_for(s):
+    exe = build(s)
+    for threads in (1, 2):
+        env = {"OMP_NUM_THREADS": str(threads)}
+        plain = s.run(exe, "making", env=env)
+        expect(plain.status == 0 and "making" in plain.out, plain)
+        r, t = tasks(s, exe, "making", settings="retries:5", env=env)
+        expect(r.out == plain.out and t["reexecuted"] == t["struck"] == 2, r, plain, t)
+
+
+@test
 def copies_that_are_lost_themselves_roll_the_job_back(s):
     exe = build(s)
     r, t = tasks(s, exe, "product", due="prob=0.1,at=copy", status=128 + 7)
@@ -118,6 +129,8 @@ def tasks_of_our_own_runtime_keep_their_order(s):
                 r, t = tasks(s, exe, "random", seed, due=due, env=env)
                 expect(r.out == plain.out and t["run"] == t["protected"] == 3000, r, plain, t)
                 expect(t["reexecuted"] == t["struck"] > 100, t)
+            r, t = tasks(s, exe, "raising", seed, env=env)
+            expect(r.out == plain.out and t["reexecuted"] == t["struck"] == 750, r, plain, t)
         plain = s.run(exe, "nested", env=env)
         r, t = tasks(s, exe, "nested", env=env)
         expect(plain.status == 0 and r.out == plain.out and t["run"] == t["protected"] == 94, r, plain, t)

@@ -145,6 +145,8 @@ static const char *obstacle(struct task_frame *f, const ucontext_t *u)
 			return "in a task into whose data others write: a message that was asked "
 			       "for outside of tasks, or a window";
 	lost = task_mpi.lost();
+	if (!lost)
+		lost = task_omp_obstacle(f);
 	return lost ? lost : task_family_stop(f); /* the last: it waits */
 }
 

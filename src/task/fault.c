@@ -4,6 +4,7 @@
 #include "task/fault.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,36 +21,65 @@ static struct sigaction before;
 enum { TAKEN = 64, BACK = 1 };
 static _Atomic uintptr_t taken[TAKEN];
 
+/* Held while a page changes its state: what the table says and what the memory is are one then. No
+ * handler of ours asks for it within. */
+static atomic_flag changing = ATOMIC_FLAG_INIT;
+
+static void change_begin(void)
+{
+	while (atomic_flag_test_and_set(&changing))
+		sched_yield();
+}
+
+static void change_end(void)
+{
+	atomic_flag_clear(&changing);
+}
+
 bool task_fault_take_page(void *address)
 {
 	uintptr_t page = (uintptr_t)address & ~(HALE_PAGE - 1);
+	bool good = false;
 
-	for (unsigned i = 0; i < TAKEN; i++) {
-		uintptr_t none = atomic_load(&taken[i]);
+	change_begin();
+	for (unsigned i = 0; i < TAKEN && !good; i++) {
+		uintptr_t is = atomic_load(&taken[i]);
 
-		if (none && none != (page | BACK)) /* one that is back may be taken again */
+		if (is && is != (page | BACK)) /* one that is back may be taken again */
 			continue;
-		if (atomic_compare_exchange_strong(&taken[i], &none, page))
-			return mprotect((void *)page, HALE_PAGE, PROT_NONE) == 0;
+		atomic_store(&taken[i], page);
+		good = mprotect((void *)page, HALE_PAGE, PROT_NONE) == 0;
+		if (!good)
+			atomic_store(&taken[i], is);
 	}
-	return false;
+	change_end();
+	return good;
 }
 
-static bool page_is(uintptr_t page, uintptr_t state)
+/* page if it is taken away, page | BACK if it was, 0 if it never was. In one look: while one thread
+ * asks, another one may make it anew, and a third one take it again. */
+static uintptr_t page_state(uintptr_t page)
 {
-	for (unsigned i = 0; page && i < TAKEN; i++)
-		if (atomic_load(&taken[i]) == (page | state))
-			return true;
-	return false;
+	for (unsigned i = 0; page && i < TAKEN; i++) {
+		uintptr_t is = atomic_load(&taken[i]);
+
+		if ((is & ~(uintptr_t)BACK) == page)
+			return is;
+	}
+	return 0;
 }
 
-void task_fault_page_is_back(void *page)
+bool task_fault_replace(void *page, void *by)
 {
-	for (unsigned i = 0; i < TAKEN; i++) {
-		uintptr_t there = (uintptr_t)page;
+	bool good;
 
-		atomic_compare_exchange_strong(&taken[i], &there, there | BACK);
-	}
+	change_begin();
+	good = mremap(by, HALE_PAGE, HALE_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, page) != MAP_FAILED;
+	for (unsigned i = 0; good && i < TAKEN; i++)
+		if (atomic_load(&taken[i]) == (uintptr_t)page)
+			atomic_store(&taken[i], (uintptr_t)page | BACK);
+	change_end();
+	return good;
 }
 
 /* ---- the handler ---- */
@@ -75,11 +105,12 @@ static void on_segv(int sig, siginfo_t *si, void *context)
 	int saved = errno;
 	struct task_thread *t = task_thread_self();
 	uintptr_t at = (uintptr_t)si->si_addr, page = at & ~(HALE_PAGE - 1);
+	uintptr_t state = si->si_code == SEGV_ACCERR ? page_state(page) : 0;
 
-	if (si->si_code == SEGV_ACCERR && page_is(page, 0))
+	if (state && !(state & BACK))
 		task_due_strike(si->si_addr, context);
 	/* made anew, perhaps by another thread that met it, too */
-	if (si->si_code == SEGV_ACCERR && page_is(page, BACK) && !task_settings.check_writes) {
+	if (state && !task_settings.check_writes) {
 		errno = saved;
 		return;
 	}

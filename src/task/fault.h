@@ -7,7 +7,8 @@
 void task_fault_init(void);
 /* For tests: whoever touches that page next meets a memory error. Async-signal-safe. */
 bool task_fault_take_page(void *address);
-/* The page has been made anew: another thread that met it as lost, too, only tries again. */
-void task_fault_page_is_back(void *page);
+/* In one step: `by`, a page, is in the place of a lost page, and another thread that met that, too,
+ * only tries again. False: it can't be moved. */
+bool task_fault_replace(void *page, void *by);
 
 #endif

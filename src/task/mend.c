@@ -52,12 +52,7 @@ static void put_nothing(void *arg, const char *range, size_t length, const char 
 /* In one step: other threads see the lost page or the whole one. */
 static bool page_replace(const struct fresh *f)
 {
-	if (memchr(f->covered, 0, HALE_PAGE) ||
-	    mremap(f->bytes, HALE_PAGE, HALE_PAGE, MREMAP_MAYMOVE | MREMAP_FIXED,
-		   (void *)f->page) == MAP_FAILED)
-		return false;
-	task_fault_page_is_back((void *)f->page);
-	return true;
+	return !memchr(f->covered, 0, HALE_PAGE) && task_fault_replace((void *)f->page, f->bytes);
 }
 
 bool task_mend_page(struct task_frame *f, void *address)

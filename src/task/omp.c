@@ -44,6 +44,9 @@ struct made {
 	uint32_t magic;
 	int32_t flags;
 	entry_fn routine;
+	void *loc; /* where it is made, by which thread */
+	int32_t gtid;
+	struct ktask *before; /* another one that is being made, around this one */
 	size_t task_bytes, shared_bytes;
 	struct task_record record;
 	struct task_range range[RANGES]; /* more: by malloc */
@@ -108,6 +111,56 @@ static int32_t run_plain(int32_t gtid, void *task)
 		task_family_leave(&m->record);
 	}
 	return c.result;
+}
+
+/* ---- being made ----
+ *
+ * libomp counts a task when it gives the memory for it. Between that and the call that hands the
+ * task over, the program fills in what is firstprivate. If an error ends that, the task has to be
+ * handed over all the same, to do nothing: its parent, or a group, would wait for it for ever. */
+
+static int32_t run_nothing(int32_t gtid, void *task)
+{
+	(void)gtid, (void)task;
+	return 0;
+}
+
+static void unmade_add(struct ktask *t)
+{
+	struct task_frame *f = task_thread_self()->frame;
+
+	if (!f || !f->record)
+		return;
+	made_of(t)->before = f->unmade;
+	f->unmade = t;
+}
+
+static void unmade_forget(struct ktask *t)
+{
+	struct task_frame *f = task_thread_self()->frame;
+	struct made *m = made_of(t);
+
+	if (f && m && f->unmade == t)
+		f->unmade = m->before;
+}
+
+static void unmade_finish(struct task_frame *f)
+{
+	for (struct ktask *t; (t = f->unmade);) {
+		struct made *m = made_of(t);
+
+		f->unmade = m->before;
+		t->routine = run_nothing;
+		real_task(m->loc, m->gtid, t);
+	}
+}
+
+const char *task_omp_obstacle(const struct task_frame *f)
+{
+	for (struct ktask *t = f->unmade; t; t = made_of(t)->before)
+		if (made_of(t)->flags & FLAG_DESTRUCTORS)
+			return "in a task that copies objects for another one";
+	return NULL;
 }
 
 /* ---- making ---- */
@@ -182,6 +235,7 @@ static void arm(void *loc, struct ktask *t, const struct kdep *d, int32_t n,
 	struct made *m = made_of(t);
 	enum task_reason why;
 
+	unmade_forget(t);
 	if (!m) {
 		note_child();
 		return;
@@ -216,9 +270,13 @@ API struct ktask *__kmpc_omp_task_alloc(void *loc, int32_t gtid, int32_t flags, 
 	m->magic = MADE_MAGIC;
 	m->flags = flags;
 	m->routine = NULL;
+	m->loc = loc;
+	m->gtid = gtid;
+	m->before = NULL;
 	m->task_bytes = task_bytes;
 	m->shared_bytes = shared_bytes;
 	t->shareds = m + 1;
+	unmade_add(t);
 	return t;
 }
 
@@ -275,6 +333,7 @@ API void __kmpc_omp_task_begin_if0(void *loc, int32_t gtid, struct ktask *t)
 	if (!real)
 		*(void **)&real = next("__kmpc_omp_task_begin_if0");
 	note_child();
+	unmade_forget(t);
 	task_inputs_unseen();
 	task_thread_self()->reason[TASK_UNDEFERRED]++;
 	real(loc, gtid, t);
@@ -290,6 +349,7 @@ API void __kmpc_taskloop(void *loc, int gtid, struct ktask *t, int if_val, uint6
 	if (!real)
 		*(void **)&real = next("__kmpc_taskloop");
 	note_child();
+	unmade_forget(t);
 	task_inputs_unseen();
 	task_thread_self()->reason[TASK_LOOP]++;
 	real(loc, gtid, t, if_val, lb, ub, st, nogroup, sched, grainsize, task_dup);
@@ -409,8 +469,9 @@ API void __kmpc_end_taskgroup(void *loc, int gtid)
 	wait_end(f);
 }
 
-void task_omp_leave_groups(struct task_frame *f)
+void task_omp_leave(struct task_frame *f)
 {
+	unmade_finish(f);
 	if (!end_group)
 		*(void **)&end_group = next("__kmpc_end_taskgroup");
 	for (; f->groups > 0; f->groups--)

@@ -191,6 +191,7 @@ static void frame_begin(struct task_thread *t, struct task_frame *f, const struc
 	f->strikes = f->mended = f->locks = f->held = f->due = 0;
 	f->family = NULL;
 	f->groups = 0;
+	f->unmade = NULL;
 	f->level = -1;
 	f->spawned = f->reduced = f->waits = f->checked = f->probes = f->reads_window = false;
 	f->busy = true;
@@ -233,8 +234,8 @@ static void frame_mend(struct task_frame *f)
 	t->ns[TASK_S_LOST] += now - f->began;
 	t->ns[TASK_S_TASKS] += now - f->began;
 	t->ns[TASK_S_PROTECTED] += now - f->began;
-	if (UNLIKELY(f->groups > 0))
-		task_omp_leave_groups(f);
+	if (UNLIKELY(f->groups > 0 || f->unmade))
+		task_omp_leave(f);
 	if (UNLIKELY(task_settings.keep_inputs)) { /* it may have been copying what it wrote */
 		task_inputs_abandon();
 		task_inputs_taken(f->record);

@@ -88,6 +88,7 @@ struct task_frame {
 	volatile bool spawned;		     /* it has made tasks that run at once */
 	struct task_family *volatile family; /* the other tasks that it has made; NULL: none */
 	volatile unsigned groups;	     /* taskgroups that it is in */
+	void *volatile unmade;		     /* omp.c: a task that it has begun to make */
 	void *group_loc;		     /* as the runtime wants it for their ends */
 	int group_thread;
 	int level;	       /* parallel regions around it; -1: not of OpenMP */
@@ -225,7 +226,9 @@ bool task_count_has_fallen(unsigned rank, uint64_t number);
 void task_omp_init(void);
 /* Parallel regions around this code; 0 without OpenMP. Async-signal-safe. */
 int task_omp_level(void);
-/* f begins again: leaves the taskgroups that it was in. */
-void task_omp_leave_groups(struct task_frame *f);
+/* f begins again: the runtime gets what it has been promised, and f leaves its taskgroups. */
+void task_omp_leave(struct task_frame *f);
+/* Why that can't be; NULL: it can. Async-signal-safe. */
+const char *task_omp_obstacle(const struct task_frame *f);
 
 #endif

@@ -314,6 +314,38 @@ static void family(void)
 	printf("family %016llx\n", (unsigned long long)hash(tree, sizeof(tree)));
 }
 
+/* Clang asks for this when the runtime has given memory for the task, and before it gets the task.
+ */
+static uint64_t *part_of(int p)
+{
+	static int struck[PARTS];
+
+	if (HALE_Raise_DUE && p % 3 == 2 && struck[p]++ == 0)
+		HALE_Raise_DUE();
+	return tree[p];
+}
+
+/* An error in a task that is about to make another one: with and without a group around both. */
+static void making(void)
+{
+#pragma omp parallel
+#pragma omp single
+	{
+#pragma omp task depend(inout : tree)
+		{
+			for (int p = 0; p < PARTS / 2; p++)
+#pragma omp task depend(inout : part_of(p)[0])
+				stir(tree[p], EACH, (uint64_t)p);
+#pragma omp taskwait
+#pragma omp taskgroup
+			for (int p = PARTS / 2; p < PARTS; p++)
+#pragma omp task depend(inout : part_of(p)[0])
+				stir(tree[p], EACH, (uint64_t)p);
+		}
+	}
+	printf("making %016llx\n", (unsigned long long)hash(tree, sizeof(tree)));
+}
+
 /* ---- what is declared wrongly ---- */
 
 static long unsaid[9000];
@@ -424,6 +456,8 @@ int main(int argc, char **argv)
 		kinds();
 	else if (!strcmp(mode, "family"))
 		family();
+	else if (!strcmp(mode, "making"))
+		making();
 	else if (!strcmp(mode, "undeclared"))
 		undeclared();
 	else if (!strcmp(mode, "twins"))
