@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
+#include "protect/fetch.h"
 #include "protect/sums.h"
 #include "protect/team.h"
 
@@ -39,7 +40,7 @@ size_t sums_space(size_t bytes)
  *
  *	h(1) = hash of parts' hashes 0 to 511,    h(k + 1) = hash of h(k) and the next 512
  */
-#define PART_BYTES ((size_t)128 << 10)
+#define PART_BYTES ((size_t)64 << 10)
 #define FOLD	   512
 
 struct sums_scan {
@@ -49,15 +50,9 @@ struct sums_scan {
 	uint64_t *row;		  /* sums of rows; NULL: only the hash */
 	uint64_t *columns, *more; /* worker 0's; more[(i - 1) * width] are worker i's */
 	int workers;
-	bool begun; /* part 0 has been read */
+	bool fetch; /* the pages are slow to touch */
 	struct hash128 of[FOLD];
 };
-
-/* A part that takes so long does not come from the cache or at the memory's speed: its pages are
- * touched for the first time. On a virtual machine within another one each costs some 10 us then,
- * whatever reads it, and several threads pay that at once. */
-#define PART_SLOW_S 30e-6
-#define HELP_S	    200e-6 /* what is left must take so long to be worth waking a helper */
 
 typedef uint64_t word_anywhere __attribute__((aligned(1), may_alias));
 
@@ -98,36 +93,41 @@ static uint64_t row_add(uint64_t *columns, const char *from, size_t bytes)
 	return sum;
 }
 
-static void part_add(const struct sums_scan *s, uint64_t *columns, size_t row, size_t end)
+/* Adds the rows of a part, which are `bytes` long together, to the columns. */
+static void part_add(const struct sums_scan *s, uint64_t *columns, uint64_t *row, const char *from,
+		     size_t bytes)
 {
 	size_t row_bytes = s->width * 8;
 
-	while (row < end) {
-		const char *from = s->base + row * row_bytes;
-		size_t left = s->bytes - row * row_bytes;
+	while (bytes) {
+		size_t count = bytes >= 4 * row_bytes ? 4 : 1;
+		size_t taken = bytes < row_bytes ? bytes : count * row_bytes;
 
-		if (end - row >= 4 && left >= 4 * row_bytes) {
-			rows_add_4(columns, s->row + row, from, s->width);
-			row += 4;
-		} else {
-			s->row[row++] = row_add(columns, from, left < row_bytes ? left : row_bytes);
-		}
+		if (count == 4)
+			rows_add_4(columns, row, from, s->width);
+		else
+			*row = row_add(columns, from, taken);
+		row += count;
+		from += taken;
+		bytes -= taken;
 	}
 }
 
 static void part_scan(void *arg, int worker, size_t part)
 {
 	struct sums_scan *s = arg;
-	if (s->begun && s->first + part == 0)
-		return;
 	size_t row = (s->first + part) * s->part_rows, row_bytes = s->width * 8;
 	size_t end = s->rows - row < s->part_rows ? s->rows : row + s->part_rows;
-	size_t to = end * row_bytes < s->bytes ? end * row_bytes : s->bytes;
+	size_t from = row * row_bytes, to = end * row_bytes < s->bytes ? end * row_bytes : s->bytes;
+	struct fetch_window w = {s->base + from, -1};
 
-	s->of[part] = hash_bytes(s->base + row * row_bytes, to - row * row_bytes);
+	if (s->fetch)
+		w = fetch_open(s->base + from, to - from);
+	s->of[part] = hash_bytes(w.at, to - from);
 	if (s->row)
-		part_add(s, worker ? s->more + (size_t)(worker - 1) * s->width : s->columns, row,
-			 end);
+		part_add(s, worker ? s->more + (size_t)(worker - 1) * s->width : s->columns,
+			 s->row + row, w.at, to - from);
+	fetch_close(w);
 }
 
 /* As many workers as there may be columns for. */
@@ -136,22 +136,6 @@ static void scan_share(struct sums_scan *s, int workers)
 	if (workers > 1 && s->row)
 		s->more = calloc((size_t)(workers - 1) * s->width, sizeof *s->more);
 	s->workers = workers > 1 && s->row && !s->more ? 1 : workers;
-}
-
-/* Reads the first part of many, and asks for help if that was slow. */
-static void scan_begin(struct sums_scan *s, size_t parts)
-{
-	double began, took;
-	int most = team_most();
-
-	if (s->workers > 1 || most < 2)
-		return;
-	began = clock_seconds();
-	part_scan(s, 0, 0);
-	s->begun = true;
-	took = clock_seconds() - began;
-	if (took > PART_SLOW_S && took * (double)(parts - 1) > HELP_S)
-		scan_share(s, most);
 }
 
 /* Hashes all parts, and adds them up where s->row says where to. */
@@ -165,7 +149,7 @@ static struct hash128 scan_run(struct sums_scan *s)
 			part_scan(s, 0, 0);
 		return parts ? s->of[0] : hash_bytes(NULL, 0);
 	}
-	scan_begin(s, parts);
+	s->fetch = fetch_pays(s->base, s->bytes);
 	for (size_t done = 0; done < parts;) {
 		size_t kept = done ? 1 : 0; /* the hash of what came before is the first of these */
 		size_t now = parts - done < FOLD ? parts - done : FOLD;
@@ -187,7 +171,7 @@ static void scan_init(struct sums_scan *s, const void *base, size_t bytes)
 	s->bytes = bytes;
 	s->first = 0;
 	s->row = s->more = NULL;
-	s->begun = false;
+	s->fetch = false;
 	shape(bytes, &s->width, &s->rows);
 	s->part_rows = PART_BYTES / (s->width * 8);
 	s->part_rows = s->part_rows < 4 ? 4 : s->part_rows / 4 * 4;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <dirent.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -15,6 +14,7 @@
 #include <math.h>
 #include <cmocka.h>
 #include "base/base.h"
+#include "protect/fetch.h"
 #include "protect/sums.h"
 #include "protect/team.h"
 
@@ -172,8 +172,9 @@ static void every_processors_hash_is_the_same(void **unused)
 /* More parts than are folded at once, and a last row that is short. */
 #define LARGE ((size_t)75 << 20 | 5)
 
-/* Pages that are touched for the first time cost long on some machines; here the first one. */
+/* Pages that are touched for the first time cost long on some machines; here slow_page does. */
 static char *slow_page;
+static int touched;
 
 static void slow_touch(int signal, siginfo_t *info, void *unused)
 {
@@ -181,50 +182,82 @@ static void slow_touch(int signal, siginfo_t *info, void *unused)
 
 	(void)signal, (void)info, (void)unused;
 	nanosleep(&long_time, NULL);
+	touched++;
 	mprotect(slow_page, 4096, PROT_READ | PROT_WRITE);
 }
 
-static int threads_now(void)
+static void slow_again(char *page)
 {
-	DIR *d = opendir("/proc/self/task");
-	int count = -2;
-
-	while (d && readdir(d))
-		count++;
-	if (d)
-		closedir(d);
-	return count;
+	slow_page = page;
+	mprotect(page, 4096, PROT_NONE);
 }
 
-static void a_small_variable_that_is_slow_to_read_is_read_by_several(void **unused)
+static void what_is_slow_to_touch_is_read_by_the_kernel(void **unused)
 {
-	size_t bytes = 2 << 20;
-	char *x = aligned_alloc(4096, bytes);
 	struct sigaction slow = {.sa_sigaction = slow_touch, .sa_flags = SA_SIGINFO}, was;
-	struct sums s = {0};
-	struct hash128 h;
+	struct fetch_window w;
+	int tries = 0;
+	char *x = aligned_alloc(4096, FETCH_BYTES_MAX);
 
 	(void)unused;
-	for (size_t i = 0; i < bytes; i++)
+	for (size_t i = 0; i < FETCH_BYTES_MAX; i++)
 		x[i] = (char)(i * 7 + i / 4099);
-	team_limit(1);
-	h = sums_hash(x, bytes);
-	assert_true(sums_take(&s, x, bytes, true));
-	assert_int_equal(threads_now(), 1);
-	team_limit(2);
+	while (fetch_pays(x, FETCH_BYTES_MAX) && tries < 1000)
+		tries++;
+	assert_in_range(tries, 0, 999);
 	sigaction(SIGSEGV, &slow, &was);
-	slow_page = x;
-	mprotect(x, 4096, PROT_NONE);
-	assert_true(hash_same(sums_hash(x, bytes), h));
-	assert_true(threads_now() > 1);
-	mprotect(x, 4096, PROT_NONE);
-	x[bytes / 2] ^= 16;
-	mprotect(x, 4096, PROT_NONE);
-	assert_int_equal(sums_correct(&s, x), 1);
-	assert_true(hash_same(sums_hash(x, bytes), h));
+	slow_again(x);
+	assert_true(fetch_pays(x, FETCH_BYTES_MAX));
+	w = fetch_open(x + 1, FETCH_BYTES_MAX - 1);
+	assert_ptr_not_equal(w.at, x + 1);
+	assert_memory_equal(w.at, x + 1, FETCH_BYTES_MAX - 1);
+	fetch_close(w);
+	/* the kernel can't read the page: whoever reads it where it is gets the program's signal */
+	slow_again(x + 8192);
+	w = fetch_open(x, FETCH_BYTES_MAX);
+	assert_ptr_equal(w.at, x);
+	fetch_close(w);
+	w = fetch_open(x, FETCH_BYTES_MAX + 1);
+	assert_ptr_equal(w.at, x);
 	sigaction(SIGSEGV, &was, NULL);
-	team_limit(0);
-	sums_fini(&s);
+	mprotect(x, FETCH_BYTES_MAX, PROT_READ | PROT_WRITE);
+	free(x);
+}
+
+/* Sums and hashes are the same, whoever reads, and whatever is left over at the end. */
+static void slow_pages_change_no_sum_and_no_hash(void **unused)
+{
+	struct sigaction slow = {.sa_sigaction = slow_touch, .sa_flags = SA_SIGINFO}, was;
+	size_t sizes[] = {2 << 20, (2 << 20) - 3, 300001, 70000, 9000};
+	char *x = aligned_alloc(4096, 2 << 20);
+	struct sums plain = {0}, fetched = {0};
+
+	(void)unused;
+	sigaction(SIGSEGV, &slow, &was);
+	for (size_t i = 0; i < 2 << 20; i++)
+		x[i] = (char)(i * 7 + i / 4099);
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		size_t bytes = sizes[i];
+
+		assert_true(sums_take(&plain, x, bytes, true));
+		touched = 0;
+		slow_again(x);
+		assert_true(sums_take(&fetched, x, bytes, true));
+		assert_true(hash_same(plain.of_bytes[0], fetched.of_bytes[0]));
+		assert_memory_equal(plain.words, fetched.words,
+				    (plain.rows + plain.width) * sizeof *plain.words);
+		x[bytes / 2] ^= 16;
+		slow_again(x);
+		assert_int_equal(sums_verify(&plain, x), SUMS_WRONG);
+		slow_again(x);
+		assert_int_equal(sums_correct(&fetched, x), 1);
+		slow_again(x + 8192); /* the kernel is refused there, and the program is not */
+		assert_int_equal(sums_verify(&plain, x), SUMS_RIGHT);
+		assert_int_equal(touched, 4);
+	}
+	sigaction(SIGSEGV, &was, NULL);
+	sums_fini(&plain);
+	sums_fini(&fetched);
 	free(x);
 }
 
@@ -289,7 +322,8 @@ int main(void)
 	    cmocka_unit_test(errors_in_the_checksums_harm_no_data),
 	    cmocka_unit_test(space_is_that_of_figure_4_14),
 	    cmocka_unit_test(every_processors_hash_is_the_same),
-	    cmocka_unit_test(a_small_variable_that_is_slow_to_read_is_read_by_several),
+	    cmocka_unit_test(what_is_slow_to_touch_is_read_by_the_kernel),
+	    cmocka_unit_test(slow_pages_change_no_sum_and_no_hash),
 	    cmocka_unit_test(helpers_change_no_sum_and_no_hash),
 	    cmocka_unit_test(the_child_of_a_fork_starts_its_own_helpers),
 	};

@@ -39,14 +39,11 @@ static int cores(void)
 	return n > TEAM_USUAL_MAX ? TEAM_USUAL_MAX : n;
 }
 
-int team_most(void)
-{
-	return limit ? limit : __libc_single_threaded ? 1 : cores();
-}
-
 int team_size(size_t bytes)
 {
-	return bytes < TEAM_BYTES_MIN ? 1 : team_most();
+	if (bytes < TEAM_BYTES_MIN)
+		return 1;
+	return limit ? limit : __libc_single_threaded ? 1 : cores();
 }
 
 static void parts_take(int worker)

@@ -20,9 +20,6 @@ void team_limit(int workers);
 /* How many workers a scan of so many bytes should have, the caller among them. At least 1. */
 int team_size(size_t bytes);
 
-/* How many there may be, if reading turns out to be slow. */
-int team_most(void);
-
 /* Calls work(arg, worker, part) once for each part from 0 to parts - 1, worker from 0 to workers
  * - 1. Calls of one worker follow each other, those of several run at once. Returns when all have.
  */
