@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tcp serve PORT FOLDER; tcp put|get ADDRESS PORT FILE: a file over a plain connection, 1 MiB at a time. */
+/* tcp serve PORT FOLDER; tcp put|get ADDRESS PORT FILE: a file over a plain connection, 1 MiB at a time;
+ * says how many seconds that took. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "seconds.h"
 
 static char buffer[1 << 20];
 
@@ -45,6 +47,7 @@ int main(int argc, char **argv)
 {
 	int serve = strcmp(argv[1], "serve") == 0, put = strcmp(argv[1], "put") == 0, on = 1, file;
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(argv[serve ? 2 : 3]))};
+	double began = seconds();
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	char answer;
 
@@ -66,8 +69,11 @@ int main(int argc, char **argv)
 	if (put) {
 		pour(file, fd);
 		shutdown(fd, SHUT_WR);
-		return read(fd, &answer, 1) != 1;
+		if (read(fd, &answer, 1) != 1)
+			return perror("answer"), 1;
+	} else {
+		pour(fd, file);
 	}
-	pour(fd, file);
+	printf("%.6f\n", seconds() - began);
 	return 0;
 }

@@ -153,15 +153,13 @@ int wire_prove(int fd, bool caller, char *why, size_t size)
 	struct timeval limit = time_limit(), none = {0, 0};
 	struct error err = {HALE_OK, ""};
 	unsigned char key[RIO_KEY];
-	struct sealed *s = NULL;
 	hale_status_t status;
 
 	if (wire_key(key, why, size) != 0)
 		return -1;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	status = sealed_open(&s, fd, caller, key, &purpose, &err);
-	sealed_free(s);
+	status = sealed_prove(fd, caller, key, &purpose, &err);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof(none));
 	explicit_bzero(key, sizeof(key));

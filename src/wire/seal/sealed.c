@@ -129,10 +129,13 @@ static hale_status_t agree(int fd, bool caller, const unsigned char *secret,
 			   const struct sealed_purpose *purpose, struct seal_keys *keys,
 			   struct error *err)
 {
-	struct sealed_said said = {.purpose = *purpose, .hello = {.ciphers = seal_ciphers()}};
+	struct sealed_said said = {.purpose = *purpose};
 	unsigned char private[PUBLIC], theirs[PUBLIC];
 	hale_status_t status;
 
+	if (!seal_init())
+		return error_set(err, HALE_ERR_UNSUPPORTED, "libsodium can't be used here");
+	said.hello.ciphers = seal_ciphers();
 	memcpy(said.hello.magic, magic, sizeof(magic));
 	if (getrandom(private, PUBLIC, 0) != PUBLIC ||
 	    crypto_scalarmult_base(said.public, private) != 0)
@@ -157,8 +160,6 @@ hale_status_t sealed_open(struct sealed **s, int fd, bool caller,
 	hale_status_t status;
 
 	*s = NULL;
-	if (!seal_init())
-		return error_set(err, HALE_ERR_UNSUPPORTED, "libsodium can't be used here");
 	status = agree(fd, caller, secret, purpose, &keys, err);
 	if (status == HALE_OK) {
 		*s = calloc(1, sizeof(**s));
@@ -173,6 +174,16 @@ hale_status_t sealed_open(struct sealed **s, int fd, bool caller,
 	sodium_memzero(&keys, sizeof(keys));
 	if (*s)
 		(*s)->fd = fd;
+	return status;
+}
+
+hale_status_t sealed_prove(int fd, bool caller, const unsigned char secret[SEGMENT_SECRET],
+			   const struct sealed_purpose *purpose, struct error *err)
+{
+	struct seal_keys keys;
+	hale_status_t status = agree(fd, caller, secret, purpose, &keys, err);
+
+	sodium_memzero(&keys, sizeof(keys));
 	return status;
 }
 

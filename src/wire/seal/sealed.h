@@ -39,6 +39,9 @@ struct sealed;
 hale_status_t sealed_open(struct sealed **s, int fd, bool caller,
 			  const unsigned char secret[SEGMENT_SECRET],
 			  const struct sealed_purpose *purpose, struct error *err);
+/* Both ends prove who they are, and nothing is sealed. As sealed_open. */
+hale_status_t sealed_prove(int fd, bool caller, const unsigned char secret[SEGMENT_SECRET],
+			   const struct sealed_purpose *purpose, struct error *err);
 /* The connection stays open. NULL: nothing. */
 void sealed_free(struct sealed *s);
 
