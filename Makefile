@@ -45,21 +45,28 @@ define configure
 	@rm -f $(BUILD).log
 endef
 
-# Whoever waits at a terminal sees how far it is.
+# Whoever waits at a terminal sees how far it is; elsewhere a line says that it takes a while.
+define compile
+	@if [ -t 1 ]; then $(NINJA) -C $(BUILD); else \
+		$(NINJA) -C $(BUILD) -n 2>/dev/null | grep -q "no work to do" || \
+			echo "Building Hale: some minutes on two cores ..."; \
+		$(NINJA) -C $(BUILD) --quiet; fi
+endef
+
 build:
 	$(call configure,build)
-	@if [ -t 1 ]; then $(NINJA) -C $(BUILD); else $(NINJA) -C $(BUILD) --quiet; fi
+	$(compile)
 
 demo:
 	$(call configure,build demo)
-	@$(NINJA) -C $(BUILD) --quiet
+	$(compile)
 	@HALE_BUILD=$(abspath $(BUILD)) examples/demo.sh
 
 # What make built for users has no unit tests yet.
 check:
 	$(call configure,build check$(if $(filter-out 0,$(HALE_LONG)), long docs),-Dtests=enabled)
 	@grep -q error_test $(BUILD)/build.ninja || $(MESON) configure $(BUILD) -Dtests=enabled >/dev/null
-	@$(NINJA) -C $(BUILD) --quiet
+	$(compile)
 	@$(PYTHON) scripts/check.py --build $(BUILD) $(if $(JOBS),--jobs $(JOBS)) $(if $(ALL),--all) $(ONLY)
 
 # Schedules of faults under a simulated kernel (docs/simulation.md).

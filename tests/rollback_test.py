@@ -153,7 +153,7 @@ def more_deaths_than_max_restarts_end_the_job_with_70(s):
 
 @test
 def jacobi_in_numpy_rolls_back_to_the_same_bits(s):
-    argv = [PYTHON, os.path.join(ROOT, "examples/jacobi.py"), "1500"]
+    argv = [PYTHON, os.path.join(ROOT, "examples/jacobi.py"), "1600"]
     wanted = s.hale_run(4, *argv)
     expect(wanted.status == 0, wanted)
     job = s.hale_start(4, *argv, options=["--ckpt-every", "400ms", "--report", "report.json"])

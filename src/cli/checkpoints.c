@@ -129,6 +129,13 @@ static void print_line(const struct left *l)
 	       units_show_seconds(age_of(l), age), state_text(l, text));
 }
 
+static void say_no_folder(const char *dir)
+{
+	log_warn("there is no folder '%s': no job has kept checkpoints here, or it was given "
+		 "another --ckpt-dir",
+		 dir);
+}
+
 static int list(int argc, char **argv)
 {
 	const char *dir = DEFAULT_DIR;
@@ -150,10 +157,7 @@ static int list(int argc, char **argv)
 	}
 	count = look_all(dir, &all);
 	if (count < 0) {
-		log_warn(
-		    "there is no folder '%s': no job has kept checkpoints here, or it was given "
-		    "another --ckpt-dir",
-		    dir);
+		say_no_folder(dir);
 		return given ? EXIT_USAGE : 0;
 	}
 	for (ssize_t i = 0; i < count; i++) {
@@ -285,7 +289,7 @@ static int clean(int argc, char **argv)
 		return usage("hale ckpt clean takes a folder, --older-than TIME and --dry-run");
 	count = look_all(c.dir, &all);
 	if (count < 0) {
-		log_warn("there is no folder '%s'", c.dir);
+		say_no_folder(c.dir);
 		return EXIT_USAGE;
 	}
 	for (ssize_t i = 0; i < count; i++) {

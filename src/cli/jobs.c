@@ -133,6 +133,7 @@ static void show_unprotected(const struct json_value *u)
 static void show_job(const struct json_value *job)
 {
 	const struct json_value *ranks = json_get(job, "ranks");
+	int64_t restarts = json_number_int(json_get(job, "restarts"), 0);
 	char age[16], checkpoint[96];
 
 	if (strcmp(text_of(job, "state"), "headless") == 0) {
@@ -141,9 +142,9 @@ static void show_job(const struct json_value *job)
 		       text_of(job, "id"));
 		return;
 	}
-	printf("%-24s %-14s %s, %zu ranks, %s, %" PRId64 " restarts, %s\n", text_of(job, "id"),
+	printf("%-24s %-14s %s, %zu ranks, %s, %" PRId64 " restart%s, %s\n", text_of(job, "id"),
 	       text_of(job, "state"), text_of(job, "program"), json_count(ranks),
-	       checkpoint_text(job, checkpoint), json_number_int(json_get(job, "restarts"), 0),
+	       checkpoint_text(job, checkpoint), restarts, restarts == 1 ? "" : "s",
 	       units_show_seconds(json_number(json_get(job, "seconds"), 0), age));
 	show_unprotected(json_get(job, "unprotected"));
 	for (size_t i = 0; i < json_count(ranks); i++) {
@@ -184,7 +185,8 @@ struct ps_wish {
 	const char *job; /* NULL: all */
 };
 
-static void show_jobs(const struct ps_wish *w)
+/* Returns how many run here. */
+static size_t show_jobs(const struct ps_wish *w)
 {
 	char(*jobs)[JOB_ID_MAX];
 	struct json_value **answers;
@@ -224,6 +226,7 @@ static void show_jobs(const struct ps_wish *w)
 		puts(j.text);
 	json_out_fini(&j);
 	free(jobs);
+	return count;
 }
 
 /* Until nobody reads it any more, or a signal. On a terminal each time takes the place of the last.
@@ -264,11 +267,13 @@ int cli_ps(int argc, char **argv)
 			every = 2;
 		else if (strncmp(argv[i], "--watch=", 8) != 0 ||
 			 !units_parse_seconds(argv[i] + 8, &every) || every < 0.05 || every > 86400)
-			return usage("ps", "hale ps takes a job, --json, --shadows and --watch[=TIME]");
+			return usage("ps",
+				     "hale ps takes a job, --json, --shadows and --watch[=TIME]");
 	}
 	if (every > 0)
 		return watch_jobs(&w, every);
-	show_jobs(&w);
+	if (show_jobs(&w) == 0 && !w.json && !w.job)
+		log_warn("no job of yours is running here");
 	return 0;
 }
 

@@ -122,8 +122,8 @@ void head_kill_for_rollback(struct head *h, uint32_t rank)
 static const char *text_of_verdict(const struct head *h, recovery_verdict_t verdict)
 {
 	if (verdict == RECOVERY_NO_CHECKPOINT && h->o->ckpt_auto)
-		return "the job ends: there is no checkpoint to roll back to yet (--ckpt-first "
-		       "takes the first one earlier)";
+		return "the job ends: there is no checkpoint to roll back to yet (--ckpt-first 5s "
+		       "takes the first one earlier; with --ckpt-every 30s a job begins again)";
 	return recovery_verdict_text(verdict);
 }
 

@@ -289,6 +289,26 @@ static void try_names(struct closest *c, const char *names)
 	}
 }
 
+/* What other systems, and people, call an option. NULL: none that we know. */
+static const char *usual_name(const char *arg, size_t len)
+{
+	static const struct {
+		const char *part, *ours;
+	} known[] = {{"checkpoint-dir", "--ckpt-dir"},
+		     {"checkpoint", "--ckpt-every"},
+		     {"interval", "--ckpt-every"},
+		     {"nproc", "-n"},
+		     {"ntasks", "-n"},
+		     {"replica", "--replicas"},
+		     {"machine", "--hosts"},
+		     {"timeout", "--timeout"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (memmem(arg, len, known[i].part, strlen(known[i].part)))
+			return known[i].ours;
+	return NULL;
+}
+
 static hale_status_t unknown(struct parser *p, const char *arg, size_t len)
 {
 	const char *command = p->which == OPTIONS_RUN ? "run" : "restart";
@@ -299,10 +319,11 @@ static hale_status_t unknown(struct parser *p, const char *arg, size_t len)
 		for (const struct option *o = tables[i]; o->names; o++)
 			try_names(&c, o->names);
 	/* of two letters one is always like another */
-	if (c.word[0] && len > 2)
+	const char *meant = c.word[0] && len > 2 ? c.word : usual_name(arg, len);
+	if (meant)
 		return error_set(p->err, HALE_ERR_ARGUMENT,
 				 "unknown option '%s'; did you mean %s? `hale %s --help` lists all",
-				 arg, c.word, command);
+				 arg, meant, command);
 	return error_set(p->err, HALE_ERR_ARGUMENT,
 			 "unknown option '%s'; `hale %s --help` lists them", arg, command);
 }
@@ -404,7 +425,8 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 which == OPTIONS_RUN
 				     ? "no program given: hale run -n 4 [options] [--] program …"
-				     : "no checkpoint given: hale restart CHECKPOINT [options]");
+				     : "no checkpoint given: hale restart CHECKPOINT [options]; "
+				       "`hale ckpt list` shows those in hale-ckpt");
 	if (o->hosts && o->host_list)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--hosts and --host both name hosts; give one of them");
@@ -501,10 +523,11 @@ static hale_status_t settle_program(struct options *o, struct error *err)
 	char **words = NULL;
 
 	if (o->app && o->program[0])
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "the programs are in %s (--app), and '%s' is another one; leave one "
-				 "of them out",
-				 o->app, o->program[0]);
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "the programs are in %s (--app), and '%s' is another one; leave one "
+		    "of them out",
+		    o->app, o->program[0]);
 	if (o->app)
 		status = mpmd_read(o->app, &words, err);
 	if (status == HALE_OK && (words || mpmd_is(o->program))) {
@@ -573,9 +596,11 @@ static hale_status_t parse_all(struct options *o, options_for_t which, int argc,
 	const char *limit = which == OPTIONS_RUN ? getenv("MPIEXEC_TIMEOUT") : NULL;
 	if (limit && o->timeout <= 0 && o->head_grace <= 0 &&
 	    (!units_parse_seconds(limit, &o->timeout) || o->timeout <= 0))
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "MPIEXEC_TIMEOUT is '%s'; it is a time like 90 (seconds) or 10min: "
-				 "set it so or unset it", limit);
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "MPIEXEC_TIMEOUT is '%s'; it is a time like 90 (seconds) or 10min: "
+		    "set it so or unset it",
+		    limit);
 	if (which == OPTIONS_RUN && !o->given_ranks && slurm_step_tasks() > 0) {
 		o->step = true;
 		o->ranks = slurm_step_tasks();

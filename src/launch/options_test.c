@@ -219,6 +219,8 @@ static void what_was_meant_is_asked(void **state)
 	REFUSED("did you mean --ckpt-every?", "--chkpt-every", "5s", "prog");
 	REFUSED("did you mean --hosts?", "--host_s=x", "prog");
 	REFUSED("did you mean --report?", "--repotr", "x", "prog");
+	REFUSED("did you mean --ckpt-every?", "--checkpoint", "2s", "prog");
+	REFUSED("did you mean --ckpt-every?", "--checkpoint-interval=2s", "prog");
 	REFUSED("; `hale run --help` lists them", "--frobnicate", "prog");
 	REFUSED("; `hale run --help` lists them", "-Q", "prog");
 }
