@@ -76,6 +76,12 @@ def an_error_in_the_middle_of_making_a_task_leaves_nothing_to_wait_for(s):
 
 
 @test
+def what_is_known_of_a_task_may_be_lost_itself(s):
+    r, t = tasks(s, build(s), "record", status=128 + 7)
+    expect("in what is needed to execute a task again" in r.err and t["fell_back"] >= 1, r, t)
+
+
+@test
 def copies_that_are_lost_themselves_roll_the_job_back(s):
     exe = build(s)
     r, t = tasks(s, exe, "product", due="prob=0.1,at=copy", status=128 + 7)

@@ -154,8 +154,15 @@ static __attribute__((noreturn)) void struck(struct task_thread *t, void *addres
 					     const ucontext_t *u)
 {
 	struct task_frame *f = t->frame;
-	const char *why = obstacle(f, u);
+	const char *why;
 
+	/* The record of a task lies in the runtime's memory, beside what is private to the task. */
+	if (t->striking) {
+		t->frame = NULL;
+		task_fall_back("in what is needed to execute a task again");
+	}
+	t->striking = true;
+	why = obstacle(f, u);
 	t->count[TASK_STRUCK]++;
 	if (!why && address && !task_mend_page(f, address))
 		why = "in data that no task declares";
@@ -170,6 +177,7 @@ static __attribute__((noreturn)) void struck(struct task_thread *t, void *addres
 	if (!address && task_settings.keep_inputs)
 		t->count[TASK_MENDED] += task_inputs_mend(f->record);
 	f->strikes++;
+	t->striking = false;
 	longjmp(f->env, 1);
 }
 

@@ -107,7 +107,8 @@ static void on_segv(int sig, siginfo_t *si, void *context)
 	uintptr_t at = (uintptr_t)si->si_addr, page = at & ~(HALE_PAGE - 1);
 	uintptr_t state = si->si_code == SEGV_ACCERR ? page_state(page) : 0;
 
-	if (state && !(state & BACK))
+	/* no access of the program's: what we look at after an error is lost, too */
+	if ((state && !(state & BACK)) || (si->si_code > 0 && t->striking))
 		task_due_strike(si->si_addr, context);
 	/* made anew, perhaps by another thread that met it, too */
 	if (state && !task_settings.check_writes) {

@@ -120,6 +120,7 @@ struct task_thread {
 	timer_t timer;
 	bool has_timer;
 	volatile bool timer_set;
+	volatile bool striking; /* an error of its task is being looked at */
 };
 
 extern struct task_settings task_settings;

@@ -203,10 +203,13 @@ static void at_place(const char *place)
 	omp_init_lock(&omp_lock);
 	mtx_init(&mtx, mtx_plain);
 	memset(page, 7, sizeof(page));
+	long own = 1; /* the task's copy lies beside what the runtime knows of the task */
 #pragma omp parallel
 #pragma omp single
 	{
-#pragma omp task depend(inout : page [PAGE:2 * PAGE]) depend(in : page [3 * PAGE:64])
+#pragma omp task depend(inout                                                                      \
+			: page [PAGE:2 * PAGE]) depend(in                                          \
+						       : page [3 * PAGE:64]) firstprivate(own)
 		{
 			for (int i = PAGE; i < 3 * PAGE; i++)
 				page[i]++;
@@ -215,6 +218,8 @@ static void at_place(const char *place)
 				HALE_Raise_DUE();
 			if (first && !strcmp(place, "written"))
 				lose(page + PAGE + 100);
+			if (first && !strcmp(place, "record"))
+				lose(&own);
 			if (first && !strcmp(place, "beside"))
 				lose(page + 3 * PAGE + 100);
 			if (first && !strcmp(place, "lock"))
