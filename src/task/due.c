@@ -150,18 +150,24 @@ static const char *obstacle(struct task_frame *f, const ucontext_t *u)
 	return lost ? lost : task_family_stop(f); /* the last: it waits */
 }
 
+/* What is looked at after an error may be lost itself: the record of a task lies in the runtime's
+ * memory, beside what is private to the task. */
+static void look_begin(struct task_thread *t)
+{
+	if (t->striking) {
+		t->frame = NULL;
+		task_fall_back("in what is needed to execute a task again");
+	}
+	t->striking = true;
+}
+
 static __attribute__((noreturn)) void struck(struct task_thread *t, void *address,
 					     const ucontext_t *u)
 {
 	struct task_frame *f = t->frame;
 	const char *why;
 
-	/* The record of a task lies in the runtime's memory, beside what is private to the task. */
-	if (t->striking) {
-		t->frame = NULL;
-		task_fall_back("in what is needed to execute a task again");
-	}
-	t->striking = true;
+	look_begin(t);
 	why = obstacle(f, u);
 	t->count[TASK_STRUCK]++;
 	if (!why && address && !task_mend_page(f, address))
@@ -401,7 +407,10 @@ void task_due_strike(void *address, const void *context)
 {
 	struct task_thread *t = task_thread_self();
 
-	if (mended_for_copying(t, address))
+	look_begin(t);
+	bool mended = mended_for_copying(t, address);
+	t->striking = false;
+	if (mended)
 		return;
 	if (t->frame && t->frame->probes) /* if the program reads it, too, it meets it by itself */
 		longjmp(t->frame->env, 1);
