@@ -188,8 +188,8 @@ def a_full_or_damaged_snapshot_costs_nothing(s):
 def checkpointed(s, d, exe, ranks, options, times):
     """Ranks and device processes are killed at random moments, and go on from checkpoints of both."""
     rng = random.Random(SEED)
-    job = s.start(HALE, "run", "-n", ranks, *options, "--ckpt-every", "off", "--report", "report.json", "--", exe,
-                  d.object(), 4, 0, 5000, env=d.env)
+    job = s.start(HALE, "run", "-n", ranks, *options, "--ckpt-every", "off", "--max-restarts", times, "--report",
+                  "report.json", "--", exe, d.object(), 4, 0, 5000, env=d.env)
     job.until_output(r"^[1-9]\d*$")
     for k in range(times):
         time.sleep(rng.random() * 0.2)
@@ -197,6 +197,8 @@ def checkpointed(s, d, exe, ranks, options, times):
         time.sleep(rng.random() * 0.2)
         before = life(job.ranks(ranks)[rng.randrange(ranks)])
         if k % 2:
+            for p in job.ranks(ranks).values():  # or one would see its device process gone, and end by itself
+                os.kill(p, signal.SIGSTOP)
             for p in d.processes():
                 os.kill(p, signal.SIGKILL)
         os.kill(before[0], signal.SIGKILL)
