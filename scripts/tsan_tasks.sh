@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # tsan_tasks.sh BUILD: protected tasks of <hale/task.h> under ThreadSanitizer, without errors and with
-# those that the program finds itself. It holds back the signals that report others. BUILD was set up with -Db_sanitize=thread. libomp is not
-# sanitized, so OpenMP's tasks are not looked at here; what protects them is the same code.
+# those that the program finds itself: ThreadSanitizer holds back the signals that report others. BUILD
+# was set up with -Db_sanitize=thread. libomp is not sanitized, so OpenMP's tasks are not looked at here;
+# what protects them is the same code.
 set -eu
 cd "$(dirname "$0")/.."
 build=$(cd "$1" && pwd)

@@ -15,8 +15,8 @@ EXPORT {{ Export_Id = 1; Path = {folder}; Pseudo = /bench; Access_Type = RW; Squ
          Protocols = 3,4; Transports = TCP; FSAL {{ Name = VFS; }} }}
 """
 # their sockets and files in /run are those of their own
-SERVERS = """mount -t tmpfs none /run && mkdir -p /run/ganesha && rpcbind -d >/dev/null 2>&1 &
-sleep 1; mount -t tmpfs none /run; mkdir -p /run/ganesha /var/lib/nfs/ganesha
+SERVERS = """mount -t tmpfs none /run; mkdir /run/rpcbind /run/ganesha; rpcbind -d >/dev/null 2>&1 &
+sleep 1
 exec ganesha.nfsd -F -f CONFIG -L LOG -p PID"""
 
 

@@ -139,9 +139,18 @@ static void unmade_forget(struct ktask *t)
 {
 	struct task_frame *f = task_thread_self()->frame;
 	struct made *m = made_of(t);
+	struct ktask *around = f ? f->unmade : NULL;
 
-	if (f && m && f->unmade == t)
+	if (!around || !m)
+		return;
+	if (around == t) {
 		f->unmade = m->before;
+		return;
+	}
+	while (around && made_of(around)->before != t)
+		around = made_of(around)->before;
+	if (around)
+		made_of(around)->before = m->before;
 }
 
 static void unmade_finish(struct task_frame *f)
@@ -339,6 +348,14 @@ API void __kmpc_omp_task_begin_if0(void *loc, int32_t gtid, struct ktask *t)
 	real(loc, gtid, t);
 }
 
+static void note_loop(struct ktask *t)
+{
+	note_child();
+	unmade_forget(t);
+	task_inputs_unseen();
+	task_thread_self()->reason[TASK_LOOP]++;
+}
+
 API void __kmpc_taskloop(void *loc, int gtid, struct ktask *t, int if_val, uint64_t *lb,
 			 uint64_t *ub, int64_t st, int nogroup, int sched, uint64_t grainsize,
 			 void *task_dup)
@@ -348,11 +365,22 @@ API void __kmpc_taskloop(void *loc, int gtid, struct ktask *t, int if_val, uint6
 
 	if (!real)
 		*(void **)&real = next("__kmpc_taskloop");
-	note_child();
-	unmade_forget(t);
-	task_inputs_unseen();
-	task_thread_self()->reason[TASK_LOOP]++;
+	note_loop(t);
 	real(loc, gtid, t, if_val, lb, ub, st, nogroup, sched, grainsize, task_dup);
+}
+
+/* That of newer compilers. */
+API void __kmpc_taskloop_5(void *loc, int gtid, struct ktask *t, int if_val, uint64_t *lb,
+			   uint64_t *ub, int64_t st, int nogroup, int sched, uint64_t grainsize,
+			   int modifier, void *task_dup)
+{
+	static void (*real)(void *, int, struct ktask *, int, uint64_t *, uint64_t *, int64_t, int,
+			    int, uint64_t, int, void *);
+
+	if (!real)
+		*(void **)&real = next("__kmpc_taskloop_5");
+	note_loop(t);
+	real(loc, gtid, t, if_val, lb, ub, st, nogroup, sched, grainsize, modifier, task_dup);
 }
 
 /* ---- where a task waits inside the runtime, what it holds ---- */

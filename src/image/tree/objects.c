@@ -503,10 +503,12 @@ static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
 
 hale_status_t objects_make(struct objects *o, struct error *err)
 {
-	if (!make_all_nameless(o, err))
-		return err->code;
-	for (size_t i = 0; i < o->images; i++)
-		if (!make_of_descriptors(o, i, err) || !make_of_maps(o, i, err))
-			return err->code;
-	return listen_again(o, err) ? HALE_OK : err->code;
+	bool made = make_all_nameless(o, err);
+	for (size_t i = 0; made && i < o->images; i++)
+		made = make_of_descriptors(o, i, err) && make_of_maps(o, i, err);
+	made = made && listen_again(o, err);
+	if (!made && err->code == HALE_OK) /* nothing else fails without a sentence */
+		error_set(err, HALE_ERR_SYSTEM,
+			  "too few descriptors to rebuild child processes: raise `ulimit -n`");
+	return made ? HALE_OK : err->code;
 }
