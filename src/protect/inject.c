@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "base/fmt.h"
 #include "base/json.h"
+#include "protect/flip.h"
 #include "protect/protect.h"
 
 #define FLIPS_MAX 256
@@ -76,26 +76,18 @@ static void flip_log(const struct hale_reference *ref, size_t byte, int bit)
 	close(fd);
 }
 
-/* Large blocks of malloc are gone when they are freed. */
-static bool still_there(const char *at)
-{
-	char byte;
-	struct iovec here = {&byte, 1}, there = {(void *)(uintptr_t)at, 1};
-
-	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == 1 || errno != EFAULT;
-}
-
-/* The lock is held, so the variable stays while its bit is flipped. */
+/* The lock is held, so the variable keeps its reference while its bit is flipped; its memory may be
+ * freed. */
 static void flip_one(const struct hale_reference *ref, uint64_t *state)
 {
 	size_t byte = draw(state) % ref->bytes;
 	int bit = (int)(draw(state) % 8);
 
-	if (!still_there(ref->base + byte))
+	if (!flip_can(ref->base + byte))
 		return; /* freed at the end of its scope, and nobody looks at it any more */
 	flip_log(ref, byte, bit);
-	__atomic_fetch_xor((unsigned char *)ref->base + byte, (unsigned char)(1u << bit),
-			   __ATOMIC_RELAXED);
+	if (!flip_bit(ref->base + byte, bit))
+		return;
 	if (flip_count < FLIPS_MAX) {
 		struct flip *f = &flips[flip_count++];
 		memcpy(f->var, ref->name, sizeof f->var);

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <math.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/base.h"
+#include "protect/flip.h"
 #include "protect/protect.h"
 
 #define N 64
@@ -26,6 +28,27 @@ static double *numbers(size_t count, double scale)
 		x[i] = ((double)(state >> 11) * 0x1p-53 - 0.5) * scale;
 	}
 	return x;
+}
+
+/* A campaign's thread strikes memory that the program may just have freed. */
+static void a_bit_of_memory_that_is_gone_is_not_flipped(void **unused)
+{
+	char *two = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(two, MAP_FAILED);
+	for (int byte = 0; byte < 8; byte++)
+		for (int bit = 0; bit < 8; bit++) {
+			memset(two, 0x5a, 16);
+			assert_true(flip_can(two + byte) && flip_bit(two + byte, bit));
+			for (int i = 0; i < 16; i++)
+				assert_int_equal((unsigned char)two[i],
+						 i == byte ? 0x5a ^ 1 << bit : 0x5a);
+		}
+	munmap(two + 4096, 4096);
+	assert_false(flip_can(two + 4096) || flip_bit(two + 4096, 3));
+	mprotect(two, 4096, PROT_READ);
+	assert_false(flip_bit(two, 3));
+	munmap(two, 4096);
 }
 
 static void a_variable_is_noted_checked_and_corrected(void **unused)
@@ -313,6 +336,7 @@ int main(void)
 	    cmocka_unit_test(copies_are_restored),
 	    cmocka_unit_test(judges_of_values),
 	    cmocka_unit_test(products_are_judged_within_their_rounding),
+	    cmocka_unit_test(a_bit_of_memory_that_is_gone_is_not_flipped),
 	    cmocka_unit_test(what_strikes_between_judge_and_note_is_found),
 	    cmocka_unit_test(what_is_loaded_is_confirmed_by_loading_it_again),
 	    cmocka_unit_test(the_child_of_a_fork_notes_whatever_other_threads_were_doing),
