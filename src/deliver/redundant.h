@@ -36,6 +36,8 @@ extern const struct channel_ops channel_redundant;
 bool redundant_leads(void);
 /* It is a shadow: slow, mute, and behind the main of its rank (docs/shadows.md). */
 bool redundant_is_shadow(void);
+/* While all live a process waits for messages of its own slot only: nothing is compared, nobody is a shadow. */
+bool redundant_slots_are_apart(void);
 /* To the living followers, in order; the next output waits until they have it in their nodes'
  * memory. The envelope's kind and number are set here. At most 4 KiB. */
 void redundant_determine(struct envelope *e, const void *payload);

@@ -444,3 +444,8 @@ bool redundant_is_shadow(void)
 {
 	return replicas.view.shadows && replicas.leader != (int)replicas.slot;
 }
+
+bool redundant_slots_are_apart(void)
+{
+	return redundant_on && !replicas.view.shadows && replicas.compare == COMPARE_OFF;
+}

@@ -146,6 +146,7 @@ extern struct match {
 	bool suspended;
 	bool unsettled; /* restored, and the channels of some peers may still change */
 	bool oversubscribed;
+	unsigned patience; /* rounds in which a rank of a crowded node waits before it yields */
 	struct rank_meter *meter; /* this rank's, in the segment */
 	uint32_t work;	   /* lists below that are not empty, and hooks: 0 means polling is all */
 	struct peer *peer; /* [nranks] */
@@ -313,6 +314,7 @@ void channels_choose(void);
 
 void match_checkpoint_init(void);
 void progress_init(void);
+void progress_crowd_look(void);
 void progress_hooks_forget(void);
 void wait_resumed(void); /* after a restart: sleeping threads must look again */
 
