@@ -107,7 +107,7 @@ def the_matrix_product_of_hpc_challenge_recovers_in_each_rank(s):
         f.write(text.replace("MPI_Type_struct", "MPI_Type_create_struct").replace("MPI_Address", "MPI_Get_address"))
     with open(os.path.join(folder, "hpl", "Make.hale"), "w") as f:
         f.write(HPCC_MAKE)
-    r = s.run("make", "-C", folder, "arch=hale", f"CC={HALECC}", env=env_of(HALE_CC="mpicc.openmpi"), limit=300)
+    r = s.run("make", "-C", folder, "arch=hale", f"CC={HALECC}", env=env_of(HALE_CC="mpicc.openmpi"), limit=900)
     expect(r.status == 0, r)
     with open(os.path.join(folder, "_hpccinf.txt")) as f:
         s.write("hpccinf.txt", f.read().replace("1000 ", "120 ").replace("2            Qs", "1            Qs")
