@@ -26,7 +26,7 @@ KNOWN = [
     {"ocl", "ocl/entry", "ocl/epoch", "ocl/log"},
     {"coll", "coll/cells", "coll/hier", "io", "rma", "mpi/abi", "mpi/coll", "mpi/comm", "mpi/datatype", "mpi/env", "mpi/p2p",
      "mpi/task", "mpi/win", "mpi/file"},
-    {"image", "image/fd", "image/live", "image/tree"},
+    {"image", "image/fd", "image/ipc", "image/live", "image/tree"},
     {"model", "model/sim"},
 ]
 # Folders in which a larger circle of files is known.

@@ -4,6 +4,7 @@
 
 usage: zdtm_suite.py build SOURCE BUILD
        zdtm_suite.py run BUILD HALE [PROGRAM…]
+       zdtm_suite.py move BUILD HALE [PROGRAM…]     one live move in place of the kill
 
 SOURCE is a checkout of CRIU (git clone https://github.com/checkpoint-restore/criu): a copy of its test/zdtm is built in
 BUILD, with a test_init that does not fork. 'run' needs root, for namespaces in which nothing outlives a program. It
@@ -114,7 +115,7 @@ def alone(exe, args):
     return None if said == "PASS" else "alone: " + said
 
 
-def one(hale, exe, args):
+def one(hale, exe, args, moves=False):
     """A line: PASS, REFUSED why, START why, WRONG why, or SKIP why."""
     args = ["--pidfile=P", "--outfile=O", *args]
     why = alone(exe, args)
@@ -122,7 +123,8 @@ def one(hale, exe, args):
         return "SKIP " + why
     os.mkdir("ranked")
     errors = open("err", "w+b")
-    job = subprocess.Popen([hale, "run", "--no-mpi", "--ckpt-every", "1h", "--ckpt-wait", "2s", "--ckpt-dir",
+    job = subprocess.Popen([hale, "run", "--no-mpi", *(["--nodes", "1", "--spares", "1"] if moves else []),
+                            "--ckpt-every", "1h", "--ckpt-wait", "2s", "--ckpt-dir",
                             os.path.abspath("ck"), "--wdir", os.path.abspath("ranked"), "--", exe, *args],
                            stdout=subprocess.DEVNULL, stderr=errors, stdin=subprocess.DEVNULL)
 
@@ -139,6 +141,26 @@ def one(hale, exe, args):
     if job.poll() is not None or not os.path.exists("ranked/P"):
         return "START " + verdict_of("ranked/O.inprogress") + " | " + " ".join(said()[-2:])
     time.sleep(0.3)
+
+    def judged(rank):
+        time.sleep(0.3)
+        os.kill(rank, signal.SIGTERM)
+        try:
+            job.wait(60)
+        except subprocess.TimeoutExpired:
+            return "WRONG does not end afterwards"
+        result = verdict_of("ranked/O")
+        if result == "PASS" and job.returncode == 0:
+            return "PASS"
+        return f"WRONG status {job.returncode}: {result} | " + " ".join(said()[-2:])[:300]
+
+    if moves:
+        r = subprocess.run([hale, "migrate", "--from", "node0"], capture_output=True, text=True, timeout=200)
+        if r.returncode != 0:
+            return "REFUSED " + " ".join(r.stderr.split())[:400]
+        if job.poll() is not None or not (j := info()) or j["restarts"]:
+            return "WRONG ends after its move: " + " ".join(said()[-3:])[:400]
+        return judged(j["ranks"][0]["pid"])
     r = subprocess.run([hale, "ckpt"], capture_output=True, text=True, timeout=100)
     if r.returncode != 0 and "the next checkpoint" in r.stderr:
         r = subprocess.run([hale, "ckpt"], capture_output=True, text=True, timeout=100)
@@ -160,25 +182,16 @@ def one(hale, exe, args):
         return "WRONG ends after the rollback: " + " ".join(said()[-3:])[:400]
     if again["restarts"] > 1 or any("begin" in x and "again" in x and "checkpoint" not in x for x in said()):
         return "REFUSED restore: " + " ".join(said()[-3:])[:400]
-    time.sleep(0.3)
-    os.kill(again["ranks"][0]["pid"], signal.SIGTERM)
-    try:
-        job.wait(60)
-    except subprocess.TimeoutExpired:
-        return "WRONG does not end after the rollback"
-    result = verdict_of("ranked/O")
-    if result == "PASS" and job.returncode == 0:
-        return "PASS"
-    return f"WRONG status {job.returncode}: {result} | " + " ".join(said()[-2:])[:300]
+    return judged(again["ranks"][0]["pid"])
 
 
 # ---- outside ----
 
-def isolated(hale, zdtm, name, args):
+def isolated(how, hale, zdtm, name, args):
     folder = tempfile.mkdtemp(prefix=f"zdtm-{name}-", dir="/var/tmp")
     command = ["unshare", "--mount", "--pid", "--ipc", "--net", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
                "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && ip link set lo up && exec \"$@\"", "sh", sys.executable,
-               os.path.abspath(__file__), "one", hale, f"{zdtm}/static/{name}", *args]
+               os.path.abspath(__file__), how, hale, f"{zdtm}/static/{name}", *args]
     try:
         r = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, errors="replace",
                            env=dict(os.environ, TMPDIR=folder, HOME=folder, XDG_RUNTIME_DIR=folder))
@@ -189,13 +202,13 @@ def isolated(hale, zdtm, name, args):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(target, hale, only):
+def run(how, target, hale, only):
     zdtm = os.path.join(os.path.abspath(target), "zdtm")
     chosen = [(n, a) for n, a in programs(zdtm) if (n in only if only else counts(zdtm, n)) and
               os.access(f"{zdtm}/static/{n}", os.X_OK)]
     verdicts = {}
     with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("SUITE_JOBS", "2"))) as pool:
-        running = {pool.submit(isolated, os.path.abspath(hale), zdtm, n, a): n for n, a in chosen}
+        running = {pool.submit(isolated, how, os.path.abspath(hale), zdtm, n, a): n for n, a in chosen}
         for done in concurrent.futures.as_completed(running):
             line = done.result().splitlines()[-1]
             print(f"{running[done]:28} {line}", flush=True)
@@ -210,8 +223,10 @@ def main():
         return build(*sys.argv[2:])
     if sys.argv[1:2] == ["one"] and len(sys.argv) >= 4:
         return print(one(sys.argv[2], sys.argv[3], sys.argv[4:]))
-    if sys.argv[1:2] == ["run"] and len(sys.argv) >= 4:
-        return run(sys.argv[2], sys.argv[3], sys.argv[4:])
+    if sys.argv[1:2] == ["one-move"] and len(sys.argv) >= 4:
+        return print(one(sys.argv[2], sys.argv[3], sys.argv[4:], moves=True))
+    if sys.argv[1:2] in (["run"], ["move"]) and len(sys.argv) >= 4:
+        return run("one" if sys.argv[1] == "run" else "one-move", *sys.argv[2:4], sys.argv[4:])
     print(__doc__, file=sys.stderr)
     return 2
 

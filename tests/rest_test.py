@@ -204,55 +204,9 @@ int main(void)
 }
 """
 
-IPC = """
-#include <stdio.h>
-#include <sys/ipc.h>
-#include <sys/msg.h>
-#include <sys/sem.h>
-#include <sys/shm.h>
-#include <unistd.h>
-int main(int argc, char **argv)
-{
-	struct { long type; char text[4]; } message = {1, "abc"};
-	struct sembuf up = {0, 1, 0};
-	int id = -1;
-	switch (argv[1][0]) {
-	case 'm':
-		id = msgget(IPC_PRIVATE, 0600);
-		if (msgsnd(id, &message, 4, 0))
-			return 1;
-		break;
-	case 's':
-		id = semget(IPC_PRIVATE, 1, 0600);
-		if (semop(id, &up, 1))
-			return 1;
-		break;
-	default:
-		id = shmget(IPC_PRIVATE, 4096, 0600);
-		if (shmat(id, NULL, 0) == (void *)-1)
-			return 1;
-	}
-	while (access("go", F_OK))
-		usleep(10000);
-	if (argv[1][0] == 'm')
-		msgctl(id, IPC_RMID, NULL);
-	else if (argv[1][0] == 's')
-		semctl(id, 0, IPC_RMID);
-	else
-		shmctl(id, IPC_RMID, NULL);
-	puts("done");
-	return 0;
-}
-"""
-
-
 @test
 def what_can_not_be_kept_is_refused_by_name(s):
     refused(s, r"has filtered its system calls \(seccomp\)", build(s, "sandbox", SANDBOX))
-    ipc = build(s, "ipc", IPC)
-    refused(s, r"System V message queue \d+", ipc, "m")
-    refused(s, r"System V semaphores \d+", ipc, "s")
-    refused(s, "is System V shared memory", ipc, "x")
     job = s.hale_start(1, PYTHON, "-c", OWNED, options=["--no-mpi", "--ckpt-every", "100ms"])
     job.until_says(r"checkpoint \d+ failed, the job goes on: .*sends signals to a process that is not captured with it")
     s.write("go", "")

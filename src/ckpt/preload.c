@@ -10,6 +10,7 @@
 #include "base/exit_status.h"
 #include "ckpt/clocks.h"
 #include "ckpt/files.h"
+#include "ckpt/kernel_ipc.h"
 #include "ckpt/libc_replay.h"
 #include "ckpt/migrate.h"
 #include "ckpt/owners.h"
@@ -106,6 +107,7 @@ __attribute__((constructor)) static void preload(int argc, char **argv, char **e
 	clocks_init();
 	owners_init();
 	files_init();
+	kernel_ipc_init();
 	libc_replay_init();
 	const char *rank = getenv("HALE_RANK");
 	if (!rank || !getenv("HALE_AGENT"))

@@ -263,15 +263,23 @@ static hale_status_t refuse_twice(const struct capture *c, struct error *err)
 				 "descriptor %d has a lock on its file, which can't be taken along "
 				 "while this process has it; unlock it before",
 				 ((struct file_lock_record *)list_at(&c->fds.locks, 0))->fd);
+	if (c->ipc.count)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "the program uses System V object %d, which can't be taken along "
+				 "while this process has it",
+				 ((struct ipc_part *)list_at(&c->ipc, 0))->record.id);
 	for (size_t i = 0; i < c->fds.records.count; i++) {
 		const struct fd_record *r = list_at(&c->fds.records, i);
 		struct socket_record s;
-		if (r->kind == FD_FIFO)
-			return error_set(
-			    err, HALE_ERR_UNSUPPORTED,
-			    "descriptor %d is a named pipe, which can't be taken along while this "
-			    "process has it; close it before",
-			    r->fd);
+		const char *what = r->kind == FD_FIFO	    ? "named pipe"
+				   : r->kind == FD_QUEUE    ? "POSIX message queue"
+				   : r->kind == FD_TERMINAL ? "terminal"
+							    : NULL;
+		if (what)
+			return error_set(err, HALE_ERR_UNSUPPORTED,
+					 "descriptor %d is a %s, which can't be taken along while "
+					 "this process has it; close it before",
+					 r->fd, what);
 		if (r->kind == FD_SOCKET && r->same_as < 0 &&
 		    fd_socket_record(c->fds.text.data, c->fds.text.len, r, &s) &&
 		    (s.name_len || s.peer_name_len))
@@ -311,6 +319,9 @@ static hale_status_t collect(struct capture *c, struct error *err)
 	/* ahead of the stop, descriptors come and go: the library's own connections too */
 	if (rc == HALE_OK && !c->ahead)
 		rc = fd_table_scan(&c->fds, err);
+	list_init(&c->ipc, &c->arena, sizeof(struct ipc_part));
+	if (rc == HALE_OK && !c->ahead)
+		rc = ipc_collect(&c->arena, &c->maps, c->fds.tree, c->fds.tree_count, &c->ipc, err);
 	if (rc == HALE_OK && c->params.live)
 		rc = refuse_twice(c, err);
 	if (rc == HALE_OK)

@@ -5,6 +5,7 @@
 #define HALE_IMAGE_CAPTURE_H
 
 #include "image/fd/fd.h"
+#include "image/ipc/ipc.h"
 #include "image/stream.h"
 
 /* A private copy of pages that other processes can change at any time. */
@@ -34,6 +35,7 @@ struct capture {
 	struct list scheduling; /* struct sched_record */
 	struct list advice;	/* struct advice_record */
 	struct list copies;	/* struct page_copy */
+	struct list ipc;	/* struct ipc_part */
 	struct list written;	/* struct map_written, one for each of maps */
 	struct selection selection;
 	bool incremental;

@@ -172,6 +172,17 @@ static struct map_record *record_of(struct capture *c, uint64_t addr, size_t *hi
 	return NULL;
 }
 
+/* The kernel may take its pages away at any time. */
+static bool is_droppable(const struct capture *c, const struct map *m)
+{
+	for (size_t i = 0; i < c->advice.count; i++) {
+		const struct advice_record *r = list_at(&c->advice, i);
+		if (r->flags & MAP_FLAG_DROPPABLE && m->start >= r->start && m->end <= r->end)
+			return true;
+	}
+	return false;
+}
+
 /* What of one mapping is to be saved; false when memory is out. */
 static bool select_map(struct capture *c, size_t i)
 {
@@ -179,7 +190,7 @@ static bool select_map(struct capture *c, size_t i)
 	const struct map *m = list_at(&c->maps, i);
 	struct map_written *w = list_at(&c->written, i);
 	uint64_t before = s->pages;
-	if (w->apart)
+	if (w->apart || is_droppable(c, m))
 		return true;
 	bool ok = selection_add(s, m, c->incremental && !w->whole ? &w->ranges : NULL);
 	w->saved = s->pages - before;
@@ -270,7 +281,7 @@ static void fill_header(struct capture *c, struct image_header *h)
 	h->maps = (uint32_t)c->map_records.count;
 	h->descriptors = (uint32_t)c->fds.records.count;
 	h->note_len = (uint32_t)engine.note_len;
-	h->xfeatures = process_xfeatures();
+	h->xfeatures = process_xfeatures() | engine.processor;
 	process_program(h->program, sizeof(h->program));
 	long fd = sys(SYS_openat, AT_FDCWD, "/proc/thread-self/exe", O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
@@ -316,6 +327,10 @@ static void put_all_but_memory(struct capture *c, struct image_stream *s)
 	if (c->advice.count)
 		put_table(c, s, FRAME_ADVICE, &c->advice, NULL, 0);
 	put_contents(c, s);
+	for (size_t i = 0; i < c->ipc.count; i++) {
+		const struct ipc_part *p = list_at(&c->ipc, i);
+		image_stream_put(s, FRAME_IPC, 1, &p->record, sizeof(p->record), p->data, p->len);
+	}
 }
 
 /* What the sink wants to know before it takes anything. */

@@ -185,11 +185,24 @@ static hale_status_t check_thread(pid_t pid, const char *tid, const char *own, s
 	return HALE_OK;
 }
 
+/* Who may set it may not always set it again. */
+static hale_status_t check_login(pid_t pid, struct error *err)
+{
+	char path[64], own[32] = "", there[32] = "";
+	fmt_print(path, sizeof(path), "/proc/%d/loginuid", (int)pid);
+	if (sys_read_small("/proc/self/loginuid", own, sizeof(own)) <= 0 ||
+	    sys_read_small(path, there, sizeof(there)) <= 0 || !strcmp(own, there))
+		return HALE_OK;
+	return error_set(err, HALE_ERR_UNSUPPORTED,
+			 "it has set the user that it counts as in the audit log (loginuid), which "
+			 "can't be saved");
+}
+
 hale_status_t image_check_threads(pid_t pid, struct error *err)
 {
 	char path[64], own[4096] = "";
 	struct dirent *e;
-	hale_status_t rc = HALE_OK;
+	hale_status_t rc = check_login(pid, err);
 	sys_read_small("/proc/self/status", own, sizeof(own));
 	fmt_print(path, sizeof(path), "/proc/%d/task", (int)pid);
 	DIR *d = opendir(path);

@@ -79,15 +79,15 @@ static hale_status_t check_member(const struct tree_process *p, const struct ima
 	if (rc == HALE_OK)
 		rc = image_check_threads(p->pid, &why);
 	if (rc == HALE_OK)
-		rc = image_check_ipc(p->pid, &why);
+		rc = image_check_ipc(p->pid, tree, &why);
 	if (rc == HALE_OK || rc == HALE_ERR_PROCESS)
 		return HALE_OK;
-	return error_set(err, HALE_ERR_AGAIN, "its child process %d (%s) can't be captured: %s", p->pid,
-			 p->name, why.text);
+	return error_set(err, HALE_ERR_AGAIN, "its child process %d (%s) can't be captured: %s",
+			 p->pid, p->name, why.text);
 }
 
-hale_status_t image_check_children(pid_t pid, const int *own, size_t own_count, struct image_tree *tree,
-				   struct error *err)
+hale_status_t image_check_children(pid_t pid, const int *own, size_t own_count,
+				   struct image_tree *tree, struct error *err)
 {
 	struct tree_process *found = calloc(TREE_MAX, sizeof(*found));
 	size_t count = 0;
@@ -97,7 +97,8 @@ hale_status_t image_check_children(pid_t pid, const int *own, size_t own_count, 
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
 	tree_find(pid, found, TREE_MAX, &count);
 	if (count > TREE_MAX)
-		rc = error_set(err, HALE_ERR_AGAIN, "it has more than %d child processes", TREE_MAX);
+		rc =
+		    error_set(err, HALE_ERR_AGAIN, "it has more than %d child processes", TREE_MAX);
 	else if (count && !captures_trees())
 		rc = check_alone(&found[0], err);
 	if (rc == HALE_OK && count)

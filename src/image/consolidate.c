@@ -209,6 +209,7 @@ static hale_status_t copy_tables(struct merge *m, struct error *err)
 		case FRAME_OWNERS:
 		case FRAME_GUARDS:
 		case FRAME_ADVICE:
+		case FRAME_IPC:
 		case FRAME_TREE:
 		case FRAME_TREE_PART:
 			break;

@@ -35,6 +35,7 @@ struct engine {
 	struct file_identity stream[3]; /* what 0, 1, 2 were at the start; inode 0: nothing */
 	struct sched_record began;	/* how the process ran at its start */
 	int32_t oom_began;
+	uint64_t processor; /* features that the program may have chosen at its start */
 
 	/* image files that parts of memory are mapped from after a lazy restart */
 	struct file_identity source[ENGINE_SOURCES_MAX];
@@ -106,6 +107,11 @@ hale_status_t process_collect(const struct list *maps, struct process_capture *p
 			      struct error *err);
 bool process_program(char *path, size_t cap);
 uint64_t process_xfeatures(void);
+/* processor.c: features that are here; those of them that a program which starts here may choose;
+ * and their names. Of the same bits as image_header.xfeatures. */
+uint64_t processor_features(void);
+uint64_t processor_chosen(void);
+size_t processor_names(uint64_t bits, char *text, size_t cap);
 /* [vdso] and what belongs to it, as they lie now, and the hash of the vDSO's code. */
 void process_kernel_regions(const struct list *maps, struct kernel_region region[PROCESS_REGIONS],
 			    uint64_t *sum);
@@ -153,6 +159,8 @@ struct map {
 hale_status_t maps_scan(const char *path, struct arena *a, struct list *maps, struct error *err);
 /* Mappings that images never hold: the kernel's own, ours, excluded ones. */
 bool map_is_kernel(const struct map *m);
+/* System V shared memory: its inode is the number of that. */
+bool map_is_sysv(const struct map *m);
 bool map_is_excluded(uint64_t start, uint64_t end);
 /* Why a mapping can't be captured; NULL when it can. */
 const char *map_refusal(const struct map *m);

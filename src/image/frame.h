@@ -34,8 +34,10 @@
 /* 2: child processes, sockets between processes, handles of processes
  * 3: sockets without another end, IPv6; more options of sockets; advice
  * 4: named pipes; owners of signals, leases; datagrams of sockets without another end; filters of
- *    sockets, removed folders, handles of ended processes, files with holes */
-enum { IMAGE_VERSION = 5, IMAGE_VERSION_OLDEST = 1 };
+ *    sockets, removed folders, handles of ended processes, files with holes
+ * 6: descriptors on their way, connections that nobody has accepted, System V IPC, POSIX message
+ *    queues, inotify, terminals; what several processes have of eventfd and timerfd */
+enum { IMAGE_VERSION = 6, IMAGE_VERSION_OLDEST = 1 };
 
 enum frame_kind {
 	FRAME_HEADER = 1,  /* struct image_header, note */
@@ -55,6 +57,7 @@ enum frame_kind {
 	FRAME_TREE_PART, /* struct tree_part; data: of the image of a descendant */
 	FRAME_ADVICE,	 /* struct advice_record[]; not if there is none */
 	FRAME_OWNERS,	 /* struct owner_record[]; not if there are none */
+	FRAME_IPC,	 /* struct ipc_record; data: of that object */
 	FRAME_KINDS,
 };
 
@@ -114,7 +117,9 @@ struct image_header {
 	int64_t taken_ns; /* CLOCK_REALTIME */
 	uint32_t threads, maps, descriptors;
 	uint32_t note_len;
-	uint64_t xfeatures; /* XCR0: extended processor state that signal frames may hold */
+	/* XCR0: extended processor state that signal frames may hold; above it what the program may
+	 * have chosen at its start (processor.c, since format 6) */
+	uint64_t xfeatures;
 	struct file_stamp program_stamp;
 	char program[256];
 };
@@ -211,6 +216,7 @@ enum map_kind {
 	MAP_KIND_FILE,	      /* private, of a file: pages that were written are in the image */
 	MAP_KIND_SHARED_FILE, /* shared, of a file that has a name */
 	MAP_KIND_SHARED_ANON, /* shared, without a name: all content is in the image */
+	MAP_KIND_SYSV,	      /* System V shared memory `inode`: content is in a FRAME_IPC */
 };
 
 enum map_flag {
@@ -226,9 +232,10 @@ enum map_flag {
 	MAP_FLAG_SEQUENTIAL = 512,
 	MAP_FLAG_RANDOM = 1024,
 	MAP_FLAG_MERGEABLE = 2048,
+	MAP_FLAG_DROPPABLE = 4096, /* MAP_DROPPABLE: no image has its pages (since format 6) */
 };
 
-/* What madvise(2) was told of memory. */
+/* What madvise(2) was told of memory, and how it was mapped. */
 struct advice_record {
 	uint64_t start, end;
 	uint32_t flags, reserved; /* enum map_flag */
@@ -259,10 +266,15 @@ enum fd_kind {
 	FD_EPOLL,      /* a = number of struct epoll_record in the text */
 	FD_SOCKETPAIR, /* AF_UNIX pair inside this process; content is in the image */
 	FD_BROKER,     /* connection to an event broker: comes back broken */
-	FD_SOCKET,     /* between processes of the image, or listening; a = the other end's inode,
-			  text: struct socket_record; content is in the image */
+	FD_SOCKET,     /* between processes of the image, or listening; a = the other end's inode
+			  (of SOCKET_WAITS: of what listens, b = its turn), text: struct
+			  socket_record; content is in the image */
 	FD_PID,	       /* pidfd: a = the process */
 	FD_FIFO,       /* a named pipe: a = capacity; content is in the image */
+	FD_QUEUE,      /* a POSIX message queue: text: struct queue_record, then its name */
+	FD_INOTIFY,    /* text: struct inotify_record with a path, a times */
+	FD_TERMINAL,   /* one that the program has made: a = its number, b = 1: the master; text:
+			  struct terminal_record */
 	FD_KINDS,
 };
 
@@ -270,10 +282,12 @@ enum { SOCKET_NAME = 128, SOCKET_OPTIONS = 10, SOCKET_MORE = 24 };
 enum socket_end {
 	SOCKET_LISTENS = 1,
 	SOCKET_CONNECTED,
-	SOCKET_LEFT, /* the other end was closed */
-	SOCKET_ALONE /* datagrams; or it was never connected */
+	SOCKET_LEFT,  /* the other end was closed */
+	SOCKET_ALONE, /* datagrams; or it was never connected */
+	SOCKET_WAITS  /* nobody has accepted its connection yet (since format 6) */
 };
-enum socket_shut { SOCKET_NO_READ = 1, SOCKET_NO_WRITE = 2 };
+/* SHARES: of one that listens: another one listens at the same address (since format 6) */
+enum socket_shut { SOCKET_NO_READ = 1, SOCKET_NO_WRITE = 2, SOCKET_SHARES = 4 };
 
 struct socket_record {
 	uint32_t family, type, end, shut;
@@ -297,7 +311,8 @@ struct fd_record {
 	uint64_t a, b;
 	int64_t value_s, value_ns, interval_s, interval_ns; /* of a file: when it was written */
 	uint32_t text_offset, text_len;			    /* in the text behind the records */
-	uint32_t truncates, has_content; /* restored: cut to size; content frames follow */
+	uint32_t truncates;   /* restored: cut to size; of sockets: content is parcels (fd_way.c) */
+	uint32_t has_content; /* content frames follow */
 };
 
 struct epoll_record {
@@ -305,6 +320,49 @@ struct epoll_record {
 	int32_t source; /* a descriptor that is the same open file now */
 	uint32_t events, reserved;
 	uint64_t data;
+};
+
+enum ipc_kind { IPC_MEMORY = 1, IPC_SEMAPHORES, IPC_MESSAGES, IPC_KINDS };
+
+/* A System V object, or a part of one. Data: bytes of the memory from offset on; uint16_t[count];
+ * messages, each a struct ipc_message with its bytes behind it. */
+struct ipc_record {
+	uint32_t kind; /* enum ipc_kind */
+	int32_t id, key;
+	uint32_t uid, gid, mode;
+	uint32_t removed; /* memory that goes when the last process has detached it */
+	uint32_t count;	  /* semaphores, messages */
+	uint64_t size;	  /* bytes of memory; most bytes in a queue */
+	uint64_t offset;
+};
+struct ipc_message {
+	int64_t type;
+	uint32_t len, reserved;
+};
+
+/* A POSIX message queue; its name follows. Content: struct queue_message, then its bytes, and so
+ * on, in the order in which they will be received. */
+struct queue_record {
+	int64_t max_messages, message_size;
+	uint32_t nameless, holds; /* its name is gone; this record has the content */
+};
+struct queue_message {
+	uint32_t priority, len;
+};
+
+/* Attributes and size as the kernel has them (struct termios2, struct winsize). */
+struct terminal_record {
+	uint32_t attributes[11];
+	uint16_t size[4];
+	int32_t session, group; /* whose terminal it is, or 0 */
+	uint32_t packet, locked, exclusive;
+	uint32_t has_slave, left; /* of the master: the other side is open, or was and has left */
+};
+
+/* A watch of inotify; its path follows, with a zero at its end. */
+struct inotify_record {
+	int32_t watch;
+	uint32_t mask, path_len, reserved;
 };
 
 /* Data of descriptor record `fd_index`, or of the file behind map `map_index` (fd_index < 0). */

@@ -131,8 +131,18 @@ hale_status_t image_check_in(pid_t pid, const int *own, size_t own_count,
  * its system calls. */
 hale_status_t image_check_threads(pid_t pid, struct error *err);
 
-/* Has it used System V message queues or semaphores? HALE_ERR_UNSUPPORTED with a sentence. */
-hale_status_t image_check_ipc(pid_t pid, struct error *err);
+/* Has a process outside of the tree used the same System V objects, or one that can't be saved?
+ * HALE_ERR_UNSUPPORTED with a sentence. tree may have none. */
+hale_status_t image_check_ipc(pid_t pid, const struct image_tree *tree, struct error *err);
+
+/* What this process does with the kernel's objects that no descriptor shows, told by whoever stands
+ * before libc's functions. kind: enum ipc_kind (frame.h). */
+void image_ipc_used(int kind, int id);
+void image_ipc_gone(int kind, int id);
+/* A semaphore operation with SEM_UNDO has been done. */
+void image_ipc_undo(int id, int number, int change);
+/* A watch of inotify has been added by that name. */
+void image_watch_note(const char *path, uint32_t mask);
 
 /* Can its children, and theirs, be captured with it? own: the library's descriptors in it, which
  * they may have, too. tree gets all of them, or none if it has none. HALE_ERR_AGAIN with a sentence

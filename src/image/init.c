@@ -48,6 +48,7 @@ void image_init(bool (*thread_busy)(void), void (*thread_revived)(void))
 	engine_streams(engine.stream);
 	scheduling_read(&engine.began, 0);
 	engine.oom_began = process_oom_read();
+	engine.processor = processor_chosen();
 	capture_init();
 	track_reset();
 	engine.ready = threads_init();

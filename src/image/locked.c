@@ -51,12 +51,16 @@ static uint32_t advice_of(const char *line)
 	} known[] = {{" sr", MAP_FLAG_SEQUENTIAL}, {" rr", MAP_FLAG_RANDOM},
 		     {" dc", MAP_FLAG_DONTFORK},   {" dd", MAP_FLAG_DONTDUMP},
 		     {" mg", MAP_FLAG_MERGEABLE},  {" hg", MAP_FLAG_HUGEPAGE},
-		     {" nh", MAP_FLAG_NOHUGEPAGE}, {" wf", MAP_FLAG_WIPEONFORK}};
+		     {" nh", MAP_FLAG_NOHUGEPAGE}, {" wf", MAP_FLAG_WIPEONFORK},
+		     {" nr", MAP_FLAG_NORESERVE},  {" dp", MAP_FLAG_DROPPABLE}};
 	uint32_t flags = 0;
 	for (size_t i = 0; i < ARRAY_LEN(known); i++)
 		if (strstr(line, known[i].word))
 			flags |= known[i].flag;
-	return flags;
+	/* it is all that by itself */
+	return flags & MAP_FLAG_DROPPABLE
+		   ? flags & ~(uint32_t)(MAP_FLAG_WIPEONFORK | MAP_FLAG_DONTDUMP)
+		   : flags;
 }
 
 /* The kernel's own mappings are not dumped, and stay as they are. */
@@ -78,7 +82,7 @@ static void flags_take(struct smaps *s, const char *line)
 {
 	bool whole = s->resident_kib == s->size_kib;
 	advice_take(s, line);
-	if (!s->wiped && strstr(line, " wf"))
+	if (!s->wiped && strstr(line, " wf") && !strstr(line, " dp"))
 		s->wiped = s->start;
 	if (!strstr(line, " lo"))
 		return;

@@ -161,8 +161,6 @@ bool map_is_own_source(const struct map *m)
 
 const char *map_refusal(const struct map *m)
 {
-	if (!strncmp(m->name, "/SYSV", 5) && m->shared && m->deleted)
-		return "System V shared memory";
 	if (!strncmp(m->name, "/dev/", 5) && strncmp(m->name, "/dev/shm/", 9) &&
 	    strncmp(m->name, "/dev/hugepages/", 15) && strcmp(m->name, "/dev/zero"))
 		return "memory of a device";
@@ -175,8 +173,15 @@ const char *map_refusal(const struct map *m)
 	return NULL;
 }
 
+bool map_is_sysv(const struct map *m)
+{
+	return !strncmp(m->name, "/SYSV", 5) && m->shared && m->deleted;
+}
+
 enum map_kind map_kind_of(const struct map *m)
 {
+	if (map_is_sysv(m))
+		return MAP_KIND_SYSV;
 	bool named = m->name[0] == '/' && !m->deleted && strcmp(m->name, "/dev/zero");
 	if (m->shared)
 		return named ? MAP_KIND_SHARED_FILE : MAP_KIND_SHARED_ANON;

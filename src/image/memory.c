@@ -208,7 +208,7 @@ static bool select_all(struct selection *s, const struct map *m, const struct li
 bool selection_add(struct selection *s, const struct map *m, const struct list *written)
 {
 	enum map_kind kind = map_kind_of(m);
-	if (kind == MAP_KIND_SHARED_FILE || kind == MAP_KIND_SHARED_ANON)
+	if (kind == MAP_KIND_SHARED_FILE || kind == MAP_KIND_SHARED_ANON || kind == MAP_KIND_SYSV)
 		return true;
 	if (kind == MAP_KIND_ANON && m->inode && strcmp(m->name, "/dev/zero"))
 		return select_all(s, m, written);

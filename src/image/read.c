@@ -45,7 +45,7 @@ static hale_status_t frame_check(const struct image_file *f, const struct frame 
 	if (frame->kind == 0 || frame->kind >= FRAME_KINDS || frame->compress > IMAGE_ZSTD ||
 	    frame->table_len > FRAME_TABLE_MAX || frame->data_len > f->len ||
 	    (frame->kind != FRAME_PAGES && frame->kind != FRAME_CONTENT &&
-	     frame->kind != FRAME_TREE_PART && frame->data_len) ||
+	     frame->kind != FRAME_TREE_PART && frame->kind != FRAME_IPC && frame->data_len) ||
 	    frame->raw_len > FRAME_DATA_MAX || frame->pad > FRAME_ALIGN / HALE_PAGE ||
 	    frame->data_len > frame->raw_len)
 		return image_file_corrupt(f, "size of a frame", err);
@@ -124,10 +124,11 @@ static hale_status_t read_header(struct image_file *f, struct error *err)
 	if (status != HALE_OK)
 		return status;
 	if (f->header.version < IMAGE_VERSION_OLDEST || f->header.version > IMAGE_VERSION)
-		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
-				 "image %s has format %u, this Hale reads formats %u to %u: use the "
-				 "Hale that wrote it",
-				 f->path, f->header.version, IMAGE_VERSION_OLDEST, IMAGE_VERSION);
+		return error_set(
+		    err, HALE_ERR_IMAGE_MISMATCH,
+		    "image %s has format %u, this Hale reads formats %u to %u: use the "
+		    "Hale that wrote it",
+		    f->path, f->header.version, IMAGE_VERSION_OLDEST, IMAGE_VERSION);
 	if (f->header.note_len > IMAGE_NOTE_MAX ||
 	    frame.table_len != sizeof(f->header) + f->header.note_len)
 		return image_file_corrupt(f, "note", err);
@@ -285,7 +286,7 @@ hale_status_t image_file_maps(struct image_file *f, struct image_tables *t, stru
 		bool named = m->kind == MAP_KIND_FILE || m->kind == MAP_KIND_SHARED_FILE;
 		if (m->start < before || m->end <= m->start || m->end > 1ull << 47 ||
 		    (m->start | m->end | m->offset) & (HALE_PAGE - 1) || m->kind < MAP_KIND_ANON ||
-		    m->kind > MAP_KIND_SHARED_ANON || m->prot > 7 ||
+		    m->kind > MAP_KIND_SYSV || m->prot > 7 ||
 		    m->stamp.build_id_len > BUILD_ID_MAX ||
 		    (named &&
 		     !text_ends(t->map_text, t->map_text_len, m->path_offset, m->path_len)))

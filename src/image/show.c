@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "image/fd/fd.h"
 #include "image/read.h"
 
 static const char *compress_name(uint32_t c)
@@ -21,6 +22,7 @@ static const char *map_kind_name(uint32_t kind)
 	    [MAP_KIND_FILE] = "file",
 	    [MAP_KIND_SHARED_FILE] = "shared file",
 	    [MAP_KIND_SHARED_ANON] = "shared memory",
+	    [MAP_KIND_SYSV] = "System V memory",
 	};
 	return kind < ARRAY_LEN(name) && name[kind] ? name[kind] : "unknown";
 }
@@ -42,6 +44,9 @@ static const char *fd_kind_name(uint32_t kind)
 	    [FD_SOCKET] = "socket inside the job",
 	    [FD_PID] = "handle of a process",
 	    [FD_FIFO] = "named pipe",
+	    [FD_QUEUE] = "message queue",
+	    [FD_INOTIFY] = "inotify",
+	    [FD_TERMINAL] = "terminal",
 	};
 	return kind < ARRAY_LEN(name) && name[kind] ? name[kind] : "unknown";
 }
@@ -97,7 +102,7 @@ static void fd_target(const struct image_tables *t, const struct fd_record *r, c
 static void show_head(const struct image_file *f, const struct image_tables *t)
 {
 	const struct image_header *h = &f->header;
-	char size[16], when[64] = "";
+	char size[16], when[64] = "", names[512];
 	time_t taken = (time_t)(h->taken_ns / 1000000000);
 	struct tm tm;
 	if (localtime_r(&taken, &tm))
@@ -117,6 +122,8 @@ static void show_head(const struct image_file *f, const struct image_tables *t)
 	       h->version, compress_name(h->compress));
 	printf("pages       %" PRIu64 " saved (%s), %" PRIu64 " zero\n", h->pages,
 	       units_show_bytes(h->pages * HALE_PAGE, size), h->pages_zero);
+	printf("processor   %s\n",
+	       processor_names(h->xfeatures, names, sizeof(names)) ? names : "any");
 	printf("checksum    %016" PRIx64 "\n", f->checksum);
 }
 
@@ -140,7 +147,11 @@ static void show_tables(const struct image_tables *t)
 	printf("\ndescriptors %zu\n", t->fd_count);
 	for (size_t i = 0; i < t->fd_count; i++) {
 		fd_target(t, &t->fds[i], target, sizeof(target));
-		printf("  %-4d  %-19s  %s\n", t->fds[i].fd, fd_kind_name(t->fds[i].kind), target);
+		if (t->fds[i].fd >= FD_ON_WAY)
+			printf("  sent  %-19s  %s\n", fd_kind_name(t->fds[i].kind), target);
+		else
+			printf("  %-4d  %-19s  %s\n", t->fds[i].fd, fd_kind_name(t->fds[i].kind),
+			       target);
 	}
 }
 
@@ -165,7 +176,7 @@ static void show_frames(const struct image_file *f)
 static void json_head(struct json_out *j, const struct image_file *f, const struct image_tables *t)
 {
 	const struct image_header *h = &f->header;
-	char sum[20];
+	char sum[20], names[512];
 	snprintf(sum, sizeof(sum), "%016" PRIx64, f->checksum);
 	json_string(j, "image", f->path);
 	json_string(j, "job", h->identity.job);
@@ -183,6 +194,8 @@ static void json_head(struct json_out *j, const struct image_file *f, const stru
 	json_uint(j, "pages", h->pages);
 	json_uint(j, "pages_zero", h->pages_zero);
 	json_string(j, "checksum", sum);
+	processor_names(h->xfeatures, names, sizeof(names));
+	json_string(j, "processor", names);
 	json_uint(j, "frames", f->frames.count);
 }
 

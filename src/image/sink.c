@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/sysmacros.h>
 
+#include "image/ipc/ipc.h"
 #include "image/mutexes.h"
 #include "image/tree/tree.h"
 
@@ -70,7 +71,14 @@ hale_status_t sink_check_program(const struct sink *s, struct error *err)
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
 				 "the image is of another program or version of it: %s, not %s",
 				 h->program, program);
-	uint64_t features = process_xfeatures();
+	uint64_t features = process_xfeatures() | processor_features();
+	char names[512];
+	if (processor_names(h->xfeatures & ~features, names, sizeof(names)))
+		return error_set(
+		    err, HALE_ERR_IMAGE_MISMATCH,
+		    "the program may use what this processor does not have (%s): go on "
+		    "where it is, and start programs for both with --cpu-baseline",
+		    names);
 	if (h->xfeatures & ~features)
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
 				 "the image was taken on a processor with more features (%lx, here "
@@ -362,6 +370,8 @@ static hale_status_t prepare(struct sink *s, const char *const *paths, const uin
 					err);
 	if (rc == HALE_OK)
 		rc = tree_begin(s, err);
+	if (rc == HALE_OK && !tree_has_begun())
+		rc = ipc_begin(&(struct image_file *){&s->file[0]}, 1, &s->arena, err);
 	if (rc == HALE_OK)
 		rc = sink_open_descriptors(s, err);
 	if (rc == HALE_OK)
@@ -404,6 +414,7 @@ hale_status_t sink_become(struct sink *s, struct error *err)
 		rc = err->code;
 	if (rc == HALE_OK)
 		rc = tree_meet(err);
+	ipc_settle();
 	if (rc == HALE_OK && !lift_live(s, err))
 		rc = err->code;
 	if (rc == HALE_OK && !fd_restore_place(&s->fds, engine.own, engine.own_count, err))
@@ -429,6 +440,7 @@ hale_status_t image_sink(const char *const *paths, const uint64_t *sums, size_t 
 	hale_status_t rc = prepare(s, paths, sums, count, err);
 	if (rc == HALE_OK)
 		rc = sink_become(s, err);
+	ipc_settle();
 	tree_fail();
 	sink_destroy(s);
 	return rc;

@@ -5,10 +5,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "image/ipc/ipc.h"
 #include "image/sink.h"
 #include "image/tree/tree.h"
 
-enum { SCRATCH_LEN = 64 << 20, HUGE_MIN = 4 << 20 };
+enum {
+	SCRATCH_LEN = 64 << 20,
+	HUGE_MIN = 4 << 20,
+	DROPPABLE = 0x08 /* MAP_DROPPABLE, Linux 6.11 */
+};
 
 #define HUGE	  (2ul << 20)
 #define GAP_FIRST (1ul << 40)
@@ -72,10 +77,24 @@ static bool changes_later(const struct sink *s)
 
 /* ---- kinds of mappings ---- */
 
+/* Of a mapping, if all of it was mapped alike. */
+static uint32_t advice_for(const struct sink *s, const struct map_record *m)
+{
+	for (size_t i = 0; i < s->t.advice_count; i++)
+		if (s->t.advice[i].start <= m->start && s->t.advice[i].end >= m->end)
+			return s->t.advice[i].flags;
+	return 0;
+}
+
 static hale_status_t stage_anon(struct sink *s, size_t i, const struct map_record *m, uint64_t at,
 				struct error *err)
 {
+	uint32_t advice = advice_for(s, m);
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+	if (advice & MAP_FLAG_DROPPABLE)
+		flags = DROPPABLE | MAP_ANONYMOUS | MAP_FIXED;
+	if (advice & MAP_FLAG_NORESERVE)
+		flags |= MAP_NORESERVE;
 	if (m->flags & MAP_FLAG_GROWSDOWN)
 		flags |= MAP_GROWSDOWN;
 	if (m->flags & MAP_FLAG_NORESERVE || !m->prot)
@@ -179,6 +198,13 @@ static hale_status_t stage_shared_anon(struct sink *s, size_t i, const struct ma
 	return sys_failed(rc) ? cant_map(m, "shared memory", rc, err) : HALE_OK;
 }
 
+static hale_status_t stage_sysv(struct sink *s, size_t i, const struct map_record *m, uint64_t at,
+				struct error *err)
+{
+	long rc = ipc_attach((int)m->inode, at, m->offset, m->end - m->start);
+	return rc ? cant_map(m, "System V shared memory", rc, err) : HALE_OK;
+}
+
 /* Congruent to the final address modulo the size of a huge page: then whole page tables move. */
 static void place(struct sink *s)
 {
@@ -200,6 +226,7 @@ hale_status_t sink_stage_map(struct sink *s, size_t i, const struct map_record *
 	    [MAP_KIND_FILE] = stage_file,
 	    [MAP_KIND_SHARED_FILE] = stage_shared_file,
 	    [MAP_KIND_SHARED_ANON] = stage_shared_anon,
+	    [MAP_KIND_SYSV] = stage_sysv,
 	};
 	return by_kind[m->kind](s, i, m, at, err);
 }
@@ -215,10 +242,11 @@ static hale_status_t install_guards(struct sink *s, struct error *err)
 				end = g->end;
 			long rc = to ? sys(SYS_madvise, to, end - at, SYS_MADV_GUARD_INSTALL) : 0;
 			if (rc)
-				return error_set(err, HALE_ERR_UNSUPPORTED,
-						 "the program has guard regions (MADV_GUARD_INSTALL), "
-						 "which this kernel does not make (error %ld)",
-						 -rc);
+				return error_set(
+				    err, HALE_ERR_UNSUPPORTED,
+				    "the program has guard regions (MADV_GUARD_INSTALL), "
+				    "which this kernel does not make (error %ld)",
+				    -rc);
 		}
 	}
 	return HALE_OK;

@@ -30,6 +30,7 @@ const char *frame_kind_name(unsigned kind)
 						      [FRAME_GUARDS] = "guard regions",
 						      [FRAME_ADVICE] = "advice",
 						      [FRAME_OWNERS] = "owners",
+						      [FRAME_IPC] = "system v",
 						      [FRAME_TREE] = "child processes",
 						      [FRAME_TREE_PART] = "child process"};
 	return kind < FRAME_KINDS && name[kind] ? name[kind] : "unknown";

@@ -24,6 +24,9 @@
 #define JOURNAL_RANGE_TEXT "%lx %lx %lx %lx %s"
 enum { JOURNAL_PATH = 4096, JOURNAL_RECORD_MAX = 3 * JOURNAL_PATH, JOURNAL_RANGE_MAX = 1 << 20 };
 
+/* Kind of a name in the path of JOURNAL_IPC, after those of image/frame.h. */
+enum { JOURNAL_IPC_QUEUE = 4 };
+
 enum journal_kind {
 	JOURNAL_ABSENT = 1, /* path: there was nothing of this name */
 	JOURNAL_SIZE,	    /* the file had this size; what it had is still in it */
@@ -35,6 +38,9 @@ enum journal_kind {
 	JOURNAL_EXCHANGED,  /* path and other have changed places */
 	JOURNAL_UNSAVED,    /* path: changed, and what it had could not be saved */
 	JOURNAL_RANGE,	    /* path: these bytes of it were as other says (JOURNAL_RANGE_TEXT) */
+	JOURNAL_IPC,	    /* path: /KIND/NUMBER of a System V object, or /4/NAME of a message
+			     * queue; it was made. device: the namespace, inode: the key,
+			     * born_ns: journal_boot_number */
 	JOURNAL_KINDS
 };
 
@@ -52,6 +58,16 @@ struct journal_record {
 	uint32_t mode, other_len;
 	/* path, NUL, other, NUL, padding */
 };
+
+/* What no other machine has, nor this one after it was started again. */
+#define JOURNAL_BOOT "/proc/sys/kernel/random/boot_id"
+static inline uint64_t journal_boot_number(const char *text)
+{
+	uint64_t v = 0xcbf29ce484222325u;
+	for (; *text && *text != '\n'; text++)
+		v = (v ^ (unsigned char)*text) * 0x100000001b3u;
+	return v;
+}
 
 /* Mapped by all processes of a rank. failures: changes that could not be written down. */
 struct journal_now {

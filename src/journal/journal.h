@@ -58,6 +58,11 @@ void journal_renaming(int dir, const char *path, int other_dir, const char *othe
 void journal_truncating(const char *path, uint64_t length);
 void journal_truncating_fd(int fd, uint64_t length);
 
+/* A System V object has just been made (kind: enum ipc_kind of image/frame.h), or the name of a
+ * POSIX message queue: a rollback removes it. */
+void journal_ipc_made(int kind, int id, int key);
+void journal_queue_made(const char *name);
+
 /* For a caller that says before each write what it overwrites (MPI-IO): then a file is opened as if
  * it were appended to, and only bytes that it had are saved, and no more of it than changes.
  * journal_writing: before the call. size: what the file had at the checkpoint or, if it was opened

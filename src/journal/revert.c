@@ -428,8 +428,11 @@ static void revert_saved(struct reverting *r, struct revert_place *p,
 void revert(struct reverting *r, const struct journal_record *c, int folder)
 {
 	const char *path = (const char *)(c + 1), *other = path + c->path_len + 1;
+	if (c->kind == JOURNAL_IPC) {
+		revert_kernel(r, c, path);
+		return;
+	}
 	struct revert_place p = place_open(path);
-
 	if (p.dir < 0) {
 		if (c->kind != JOURNAL_ABSENT)
 			failed(r, &p);

@@ -24,6 +24,8 @@ struct reverting {
 
 /* folder: a descriptor of the one that the record's saved file is in. */
 void revert(struct reverting *r, const struct journal_record *record, int folder);
+/* JOURNAL_IPC (revert_kernel.c). */
+void revert_kernel(struct reverting *r, const struct journal_record *record, const char *path);
 void revert_trouble(struct reverting *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void revert_fini(struct reverting *r);

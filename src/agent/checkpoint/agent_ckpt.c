@@ -95,7 +95,7 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 			status = image_check_threads(a->ranks[rank].member, &why);
 	}
 	if (status == HALE_OK)
-		status = image_check_ipc(a->ranks[rank].member, &why);
+		status = image_check_ipc(a->ranks[rank].member, &tree, &why);
 	if (status == HALE_OK && children != HALE_OK) {
 		status = children;
 		why = child;

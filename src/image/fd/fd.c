@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <sys/resource.h>
 
 #include "base/fmt.h"
@@ -16,8 +15,9 @@ enum { LOOKS = 4 };
 enum { DIRENT_LEN = 16, DIRENT_NAME = 19 };
 
 static const struct fd_ops *const kinds[] = {
-    &fd_stream, &fd_file,  &fd_unlinked,   &fd_device, &fd_pipe,   &fd_event, &fd_signal,
-    &fd_timer,	&fd_epoll, &fd_socketpair, &fd_broker, &fd_socket, &fd_pid,   &fd_fifo,
+    &fd_terminal, &fd_queue,  &fd_stream, &fd_file,  &fd_unlinked, &fd_device,
+    &fd_pipe,	  &fd_event,  &fd_signal, &fd_timer, &fd_epoll,	   &fd_socketpair,
+    &fd_broker,	  &fd_socket, &fd_pid,	  &fd_fifo,  &fd_inotify,
 };
 
 static const struct fd_ops *kind_ops(uint32_t kind)
@@ -122,6 +122,14 @@ hale_status_t fd_refuse(const struct fd_probe *p, const char *what, struct error
 	return error_set(err, HALE_ERR_UNSUPPORTED,
 			 "descriptor %d (%s) is %s, which can't be saved; close it before the "
 			 "checkpoint",
+			 p->fd, p->link, what);
+}
+
+hale_status_t fd_refuse_for_now(const struct fd_probe *p, const char *what, struct error *err)
+{
+	return error_set(err, HALE_ERR_AGAIN,
+			 "descriptor %d (%s) is %s, which can't be saved now; the next checkpoint "
+			 "tries again",
 			 p->fd, p->link, what);
 }
 
@@ -264,12 +272,12 @@ static long probe_fill(const struct fd_table *t, struct fd_probe *p, int fd)
 }
 
 /* Does another descriptor share its open file (and so its offset)? Its record is the next one. */
-static int find_same(struct fd_table *t, const struct fd_record *r)
+static int find_same(struct fd_table *t, const struct fd_record *r, int fd)
 {
 	uint64_t key = r->device;
 	key = fd_mix(fd_mix(fd_mix(key, r->inode), r->open_flags), r->kind);
 	int next = (int)t->records.count;
-	int first = fd_same_put(&t->same, key, (int32_t)sys(SYS_getpid), r->fd, next);
+	int first = fd_same_put(&t->same, key, (int32_t)sys(SYS_getpid), fd, next);
 	if (first >= 0)
 		return first == next ? -1 : first;
 	/* where kcmp isn't allowed: one place in one file, by all that can be seen */
@@ -304,17 +312,6 @@ static const char *refusal(const struct fd_probe *p)
 	       : S_ISBLK(p->st.st_mode)	 ? "a block device"
 	       : S_ISFIFO(p->st.st_mode) ? "a pipe to another process"
 					 : "of a kind that Hale doesn't know";
-}
-
-/* A POSIX message queue is a file of a file system of its own, and has no bytes to read. */
-static bool is_queue(const struct fd_table *t, const struct fd_probe *p)
-{
-	enum { MQUEUE_MAGIC = 0x19800202 };
-	struct statfs fs = {0};
-	char path[64];
-
-	fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, p->fd);
-	return !sys(SYS_statfs, path, &fs) && fs.f_type == MQUEUE_MAGIC;
 }
 
 static bool is_of_another(const struct fd_seen *s, const void *arg)
@@ -355,6 +352,12 @@ static hale_status_t look_at_tree(const struct fd_table *t, const struct fd_prob
 		return HALE_OK;
 	if (r->kind == FD_UNLINKED)
 		return look_at_nameless(t, p, r, err);
+	bool counts = p->link[0] != '/' && fd_may_be_common(p->link);
+	if (counts && fd_tree_first(t, p->fd, p->link, &first)) {
+		r->offset = (uint64_t)first.pid;
+		r->size = (uint64_t)first.fd;
+		return HALE_OK;
+	}
 	if (r->kind != FD_FILE)
 		return HALE_OK;
 	fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, p->fd);
@@ -367,10 +370,32 @@ static hale_status_t look_at_tree(const struct fd_table *t, const struct fd_prob
 	return HALE_OK;
 }
 
+/* What counts for a number that the process has can't be given to one on its way. */
+static hale_status_t look_at_way(const struct fd_table *t, const struct fd_probe *p,
+				 const struct fd_record *r, size_t locks, size_t owners,
+				 struct error *err)
+{
+	if (t->on_way < 0 || r->same_as >= 0)
+		return HALE_OK;
+	if (r->kind == FD_EPOLL || r->kind == FD_INOTIFY)
+		return fd_refuse(p, "on its way through a socket", err);
+	return t->locks.count > locks || t->owners.count > owners
+		   ? fd_refuse(p, "on its way through a socket with a lock, or with F_SETOWN", err)
+		   : HALE_OK;
+}
+
+/* The other end of it may be on its way to one of these processes, which only that can see. */
+static bool may_be_on_way(const struct fd_table *t, const struct fd_probe *p)
+{
+	return t->other && (S_ISSOCK(p->st.st_mode) || S_ISFIFO(p->st.st_mode)) &&
+	       fd_way_is_likely(t);
+}
+
 static hale_status_t scan_one(struct fd_table *t, struct error *err)
 {
 	const struct fd_probe *p = t->probe;
-	struct fd_record r = {.fd = p->fd,
+	size_t locks = t->locks.count, owners = t->owners.count;
+	struct fd_record r = {.fd = t->on_way < 0 ? p->fd : FD_ON_WAY + t->on_way,
 			      .same_as = -1,
 			      .device = p->st.st_dev,
 			      .inode = p->st.st_ino,
@@ -381,13 +406,13 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 	if (r.open_flags & O_CLOEXEC)
 		r.fd_flags = FD_CLOEXEC;
 	r.open_flags &= ~(uint32_t)O_CLOEXEC;
-	if (S_ISREG(p->st.st_mode) && is_queue(t, p))
-		return fd_refuse(p, "a POSIX message queue", err);
+	if (S_ISSOCK(p->st.st_mode) && fd_info_number(p, "scm_fds:", 10, 0))
+		t->sees_way = true;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (!kinds[i]->match(t, p))
 			continue;
 		r.kind = kinds[i]->kind;
-		r.same_as = t->other ? -1 : find_same(t, &r);
+		r.same_as = t->other ? -1 : find_same(t, &r, p->fd);
 		hale_status_t rc = r.same_as >= 0 ? HALE_OK : kinds[i]->capture(t, p, &r, err);
 		if (rc == HALE_OK && r.same_as < 0)
 			rc = fd_locks_capture(t, p, err);
@@ -395,6 +420,8 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 			rc = fd_owner_capture(t, p, r.open_flags, err);
 		if (rc == HALE_OK && r.same_as < 0)
 			rc = look_at_tree(t, p, &r, err);
+		if (rc == HALE_OK)
+			rc = look_at_way(t, p, &r, locks, owners, err);
 		if (rc != HALE_OK)
 			return rc;
 		struct fd_record *added = list_add(&t->records);
@@ -404,7 +431,7 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 		return HALE_OK;
 	}
 	const char *what = refusal(p);
-	return fd_refuse(p, what, err);
+	return may_be_on_way(t, p) ? HALE_OK : fd_refuse(p, what, err);
 }
 
 /* Another process's, which goes on: its descriptors come and go while they are looked at, and what
@@ -419,7 +446,7 @@ static bool is_still(const struct fd_table *t, const struct fd_probe *p, struct 
 static hale_status_t scan_number(struct fd_table *t, int fd, struct error *err)
 {
 	hale_status_t rc = HALE_OK;
-	if (fd_table_is_own(t, fd))
+	if (fd_table_is_own(t, fd) || (t->on_way < 0 && fd_way_has(t, fd)))
 		return HALE_OK;
 	for (int i = 0; i < LOOKS; i++) {
 		long seen = probe_fill(t, t->probe, fd);
@@ -438,9 +465,10 @@ static hale_status_t scan_number(struct fd_table *t, int fd, struct error *err)
 	return rc;
 }
 
-hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
+static hale_status_t scan_all(struct fd_table *t, struct error *err)
 {
 	struct fd_dir dir;
+	t->on_way = -1;
 	list_init(&t->records, t->arena, sizeof(struct fd_record));
 	list_init(&t->contents, t->arena, sizeof(struct content));
 	list_init(&t->locks, t->arena, sizeof(struct file_lock_record));
@@ -459,6 +487,32 @@ hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
 	for (int fd; rc == HALE_OK && (fd = fd_dir_next(&dir)) >= 0;)
 		rc = scan_number(t, fd, err);
 	fd_dir_close(&dir);
+	for (size_t i = 0; rc == HALE_OK && i < t->way.count; i++) {
+		t->on_way = (int)i;
+		rc = scan_number(t, *(int *)list_at(&t->way, i), err);
+	}
+	t->on_way = -1;
+	return rc;
+}
+
+/* Looking for descriptors on their way costs a program nothing that has none: it is done when a
+ * socket says that it has some, or when something can't be explained without them. */
+hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
+{
+	list_init(&t->way, t->arena, sizeof(int));
+	list_init(&t->parcels, t->arena, sizeof(struct fd_parcel));
+	hale_status_t rc = scan_all(t, err);
+	if (t->other || (rc == HALE_OK && !t->sees_way))
+		return rc;
+	struct error why = {HALE_OK, ""};
+	hale_status_t found = fd_way_find(t, &why);
+	if (found != HALE_OK) {
+		*err = why;
+		rc = found;
+	} else if (t->way.count) {
+		rc = scan_all(t, err);
+	}
+	fd_way_close(t);
 	return rc;
 }
 
@@ -491,7 +545,7 @@ bool fd_restore_open(struct fd_restore *f, struct error *err)
 	int highest = 2;
 	struct rlimit64 limit = {0};
 	for (size_t i = 0; i < f->count; i++)
-		if (f->record[i].fd > highest)
+		if (f->record[i].fd > highest && f->record[i].fd < FD_ON_WAY)
 			highest = f->record[i].fd;
 	f->floor = highest + 1;
 	if (!sys(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit)) {
@@ -499,10 +553,11 @@ bool fd_restore_open(struct fd_restore *f, struct error *err)
 		sys(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL);
 	}
 	f->temp = arena_alloc(f->arena, (f->count + 1) * sizeof(*f->temp));
-	if (!f->temp || !streams_lift(f))
+	f->sender = arena_alloc(f->arena, (f->count + 1) * sizeof(*f->sender));
+	if (!f->temp || !f->sender || !streams_lift(f))
 		return out_of_numbers(err);
 	for (size_t i = 0; i < f->count; i++)
-		f->temp[i] = -1;
+		f->temp[i] = f->sender[i] = -1;
 	for (size_t i = 0; i < f->count; i++) {
 		const struct fd_record *r = &f->record[i];
 		const struct fd_ops *ops = kind_ops(r->kind);
@@ -517,7 +572,7 @@ bool fd_restore_open(struct fd_restore *f, struct error *err)
 		if (f->temp[i] < 0)
 			return out_of_numbers(err);
 	}
-	return true;
+	return fd_way_deliver(f, err);
 }
 
 bool fd_restore_settle(struct fd_restore *f, struct error *err)
@@ -567,6 +622,8 @@ bool fd_restore_place(struct fd_restore *f, const int *keep, size_t keep_count, 
 	close_others(f, keep, keep_count);
 	for (size_t i = 0; i < f->count; i++) {
 		const struct fd_record *r = &f->record[i];
+		if (r->fd >= FD_ON_WAY)
+			continue;
 		long rc =
 		    sys(SYS_dup3, f->temp[i], r->fd, r->fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0);
 		if (rc < 0)
@@ -578,5 +635,8 @@ bool fd_restore_place(struct fd_restore *f, const int *keep, size_t keep_count, 
 		if (f->record[i].same_as < 0 && ops->connect && !ops->connect(f, i, err))
 			return false;
 	}
+	for (size_t i = 0; i < f->count; i++)
+		if (f->record[i].fd >= FD_ON_WAY)
+			sys(SYS_close, f->temp[i]);
 	return fd_locks_restore(f, err);
 }

@@ -19,7 +19,7 @@ struct fd_probe {
 	struct stat st;
 	char link[IMAGE_PATH_MAX]; /* without " (deleted)" */
 	bool deleted;
-	bool renamed; /* link is another name of it, not the one in /proc */
+	bool renamed;	 /* link is another name of it, not the one in /proc */
 	char info[4096]; /* its fdinfo */
 };
 
@@ -30,12 +30,24 @@ struct content {
 	size_t len;
 };
 
+/* Descriptors that are on their way in a socket have numbers from here on. */
+enum { FD_ON_WAY = 1 << 22 };
+
+/* What was sent through a socket at once. */
+struct fd_parcel {
+	uint64_t inode; /* of the socket it waits in */
+	const void *data;
+	size_t len;
+	uint32_t first, fds; /* fd_table.way: the descriptors that come with it */
+};
+
 /* fd_index.c: open files, so that each is compared with some others and not with all. */
 struct fd_same {
 	struct list node;
 };
 /* Who has what open. */
 struct fd_index;
+struct tree_process;
 
 struct fd_table {
 	struct arena *arena;
@@ -53,6 +65,10 @@ struct fd_table {
 	struct list locks;    /* struct file_lock_record */
 	struct list owners;   /* struct owner_record */
 	struct arena_bytes text;
+	struct list way;     /* int: descriptors on their way, open here until the scan is over */
+	struct list parcels; /* struct fd_parcel */
+	bool sees_way;	     /* some socket has descriptors on their way */
+	int on_way;	     /* the record in the making is of this number of them; -1: of none */
 	struct fd_probe *probe;
 	struct fd_same same; /* of the records */
 	struct fd_index *index;
@@ -74,6 +90,7 @@ struct fd_restore {
 	int stream[3]; /* what 0, 1, 2 are in this process, out of the way; -1: closed */
 	int floor;     /* numbers from here on are out of the way */
 	int *temp;     /* per record: where it is open, or -1 */
+	int *sender; /* per record: what still has to send its content, or -1; NULL: nobody does */
 };
 
 struct fd_ops {
@@ -93,7 +110,8 @@ struct fd_ops {
 };
 
 extern const struct fd_ops fd_file, fd_unlinked, fd_device, fd_stream, fd_pipe, fd_event, fd_timer,
-    fd_signal, fd_epoll, fd_socketpair, fd_broker, fd_socket, fd_pid, fd_fifo;
+    fd_signal, fd_epoll, fd_socketpair, fd_broker, fd_socket, fd_pid, fd_fifo, fd_queue, fd_inotify,
+    fd_terminal;
 
 /* All kinds, in the order in which they are asked; NULL behind the last. Each has match, capture
  * and open: fd_test.c asserts it, and tries each. */
@@ -133,6 +151,29 @@ bool fd_owners_restore(const struct fd_restore *f, struct error *err);
  * up the process's POSIX locks. 0 or -errno. */
 int fd_read_aside(struct arena *arena, const char *path, void *data, size_t len, uint64_t offset);
 
+/* fd_way.c: descriptors on their way in sockets. Opens all of this process's. */
+hale_status_t fd_way_find(struct fd_table *t, struct error *err);
+void fd_way_close(struct fd_table *t);
+/* Is descriptor fd one of them? */
+bool fd_way_has(const struct fd_table *t, int fd);
+/* Are there some in that socket? Then its content is parcels. */
+bool fd_way_passes(const struct fd_table *t, uint64_t inode);
+hale_status_t fd_way_save(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+			  struct error *err);
+/* From outside: has a process of the tree a socket with some, whose other ends nobody sees? */
+bool fd_way_is_likely(const struct fd_table *t);
+/* Reads a parcel; false: it is damaged. numbers: int32_t[fds], of records. */
+bool fd_way_next(const char **at, size_t *left, struct fd_parcel *p, const char **numbers);
+/* 0 or -errno. */
+long fd_way_send(int from, const struct fd_parcel *p, const int *fd);
+/* When everything is open: all parcels, and what their sockets were shut down for. */
+bool fd_way_deliver(struct fd_restore *f, struct error *err);
+/* Where record index is open now. */
+static inline int fd_now(const struct fd_restore *f, size_t index)
+{
+	return f->record[index].fd < FD_ON_WAY ? f->record[index].fd : f->temp[index];
+}
+
 /* Opens what record index is, wherever the number comes; -1 with err. */
 int fd_open_file(struct fd_restore *f, size_t index, struct error *err);
 /* Opens the path of record index with the flags that it had; -1 with err. */
@@ -156,6 +197,8 @@ bool fd_tree_has(const struct fd_table *t, const char *link,
 /* Is it the process of this table, or one that is captured with it? */
 bool fd_tree_holds(const struct fd_table *t, int32_t pid);
 struct fd_index *fd_index_create(struct arena *a);
+/* May several processes have an open file of that link in common, which has to stay one? */
+bool fd_may_be_common(const char *link);
 /* Which of those that come before this process has the same open file, whose link in /proc that is,
  * and as which number? */
 bool fd_tree_first(const struct fd_table *t, int fd, const char *link, struct fd_seen *first);
@@ -190,12 +233,24 @@ int fd_fifo_make(const struct fd_record *r, const char *path, bool has_writers, 
 int fd_fifo_open(int from, const struct fd_record *r);
 bool fd_fifo_writes(const struct fd_record *r);
 /* What is in it, if that process has saved it; or NULL. */
+/* A process outside that has it open; 0: none that can be seen. What writes an image is none. */
+int fd_find_stranger(const struct fd_table *t, const struct fd_probe *p,
+		     struct tree_process *stranger);
+/* fd_terminal.c: a terminal made again by whoever has its master's record: master and other side.
+ */
+bool fd_terminal_make(const char *text, size_t text_len, const struct fd_record *r, int end[2],
+		      struct error *err);
+int fd_terminal_open(const int end[2], const struct fd_record *r);
+/* When all are open: does nobody have the other side, then it has left. */
+void fd_terminal_end(bool has_slave, int *slave);
 const struct content *fd_fifo_content(const struct fd_restore *f, const struct fd_record *r);
 
 /* For the kinds. */
 uint64_t fd_info_number(const struct fd_probe *p, const char *key, int base, uint64_t fallback);
 bool fd_is_anon(const struct fd_probe *p, const char *name);
 hale_status_t fd_refuse(const struct fd_probe *p, const char *what, struct error *err);
+/* What may be over soon: the next checkpoint tries again. */
+hale_status_t fd_refuse_for_now(const struct fd_probe *p, const char *what, struct error *err);
 bool fd_add_text(struct fd_table *t, struct fd_record *r, const void *text, size_t len);
 /* Room for len bytes of content of the record in the making; NULL when memory is out. */
 void *fd_add_content(struct fd_table *t, uint64_t offset, uint64_t total, size_t len);
@@ -230,6 +285,8 @@ struct fd_tcp {
 	uint64_t inode;	     /* 0: no process has it any more */
 };
 bool fd_tcp_ask(const char *proc, uint64_t inode, struct fd_tcp *s);
+/* How many listen at the address of that one, itself among them. */
+uint32_t fd_tcp_count_alike(const char *proc, const struct fd_tcp *s);
 /* The other end, on this machine; false: there is none. */
 bool fd_tcp_peer(const char *proc, const struct fd_tcp *of, struct fd_tcp *peer);
 bool fd_tcp_find(const char *proc, bool (*wanted)(const struct fd_tcp *s, const void *arg),
@@ -258,6 +315,16 @@ bool fd_datagrams_fill(int fd, const struct socket_record *x, const void *data, 
 void fd_socket_finish(int fd, const struct socket_record *x, uint32_t open_flags);
 /* When all connections are there and all addresses are bound: x listens, or sends to its peer. */
 bool fd_socket_last(int fd, const struct socket_record *x, struct error *err);
+/* fd_waits.c: connections that nobody has accepted yet. Of AF_UNIX: the socket of the tree at which
+ * the one of that inode waits, and its turn; 0: at none. */
+uint64_t fd_waits_at(const struct fd_table *t, uint64_t inode, uint32_t *turn);
+/* Of TCP: which listens where `of` has come to. */
+uint64_t fd_waits_at_port(const struct fd_table *t, const struct fd_tcp *of);
+/* Are all who wait at a socket of the tree, and have sent nothing yet? */
+bool fd_waits_all(const struct fd_table *t, uint64_t inode, bool is_tcp, uint32_t waiting);
+bool fd_waits_connect_one(int fd, const struct socket_record *x, struct error *err);
+/* All of a process, when its descriptors have their numbers. */
+bool fd_waits_connect(const struct fd_restore *f, struct error *err);
 /* Moves fd out of the way. */
 int fd_lift(const struct fd_restore *f, int fd);
 

@@ -44,9 +44,8 @@ static bool has_it(int pid, const struct stat *of)
 	return found;
 }
 
-/* A process outside that has it open; 0: none that can be seen. What writes an image is none. */
-static int find_stranger(const struct fd_table *t, const struct fd_probe *p,
-			 struct tree_process *stranger)
+int fd_find_stranger(const struct fd_table *t, const struct fd_probe *p,
+		     struct tree_process *stranger)
 {
 	struct fd_dir dir = {
 	    .dir = (int)sys(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -119,7 +118,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 		return p->deleted
 			   ? fd_refuse(p, "a name (O_PATH) of a named pipe that is gone", err)
 			   : HALE_OK;
-	if (t->other && find_stranger(t, p, &stranger))
+	if (t->other && fd_find_stranger(t, p, &stranger))
 		return error_set(
 		    err, HALE_ERR_UNSUPPORTED,
 		    "descriptor %d (%s) is a named pipe that process %d (%s) has open, "

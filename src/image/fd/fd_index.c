@@ -208,6 +208,13 @@ bool fd_tree_has(const struct fd_table *t, const char *link,
 	return found;
 }
 
+/* Kinds whose open file counts, also where another process has it. */
+bool fd_may_be_common(const char *link)
+{
+	return link[0] == '/' || !strcmp(link, "anon_inode:[eventfd]") ||
+	       !strcmp(link, "anon_inode:[timerfd]") || !strcmp(link, "anon_inode:inotify");
+}
+
 static void put_process(struct fd_same *s, const char *proc, int32_t pid)
 {
 	struct fd_dir dir;
@@ -215,7 +222,7 @@ static void put_process(struct fd_same *s, const char *proc, int32_t pid)
 		return;
 	for (int fd; (fd = fd_dir_next(&dir)) >= 0;) {
 		char link[IMAGE_PATH_MAX];
-		if (link_of(proc, fd, link) && link[0] == '/')
+		if (link_of(proc, fd, link) && fd_may_be_common(link))
 			fd_same_put(s, hash_of(link), pid, fd, 0);
 	}
 	fd_dir_close(&dir);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -10,12 +11,15 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <termios.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -488,6 +492,149 @@ static void fifo_check(void)
 	MUST(read(HERE, &st, 1) == -1 && errno == EAGAIN);
 }
 
+static void queue_make(void)
+{
+	struct mq_attr a = {.mq_maxmsg = 3, .mq_msgsize = 16};
+
+	snprintf(fd_outcome->what, sizeof(fd_outcome->what), "/hale-fd-test-%d", (int)getpid());
+	mq_unlink(fd_outcome->what);
+	fd_put(mq_open(fd_outcome->what, O_RDWR | O_CREAT | O_NONBLOCK, 0600, &a), HERE);
+	MUST(mq_send(HERE, "waits", 5, 3) == 0 && mq_send(HERE, "first", 5, 7) == 0);
+}
+
+static void queue_spoil(void)
+{
+	char text[16];
+
+	MUST(mq_receive(HERE, text, sizeof(text), NULL) == 5);
+	MUST(mq_unlink(fd_outcome->what) == 0);
+}
+
+static void queue_check(void)
+{
+	char text[16];
+	unsigned priority = 0;
+
+	MUST(mq_receive(HERE, text, sizeof(text), &priority) == 5 && priority == 7);
+	MUST(mq_receive(TWIN, text, sizeof(text), &priority) == 5 && priority == 3 &&
+	     !memcmp(text, "waits", 5));
+	MUST(mq_receive(HERE, text, sizeof(text), NULL) == -1 && errno == EAGAIN);
+	MUST(mq_unlink(fd_outcome->what) == 0);
+}
+
+static void inotify_make(void)
+{
+	char path[] = "/tmp/hale-fd-test-XXXXXX";
+
+	MUST(mkdtemp(path));
+	fd_put(inotify_init1(IN_NONBLOCK), HERE);
+	MUST(inotify_add_watch(HERE, path, IN_CREATE) == 1);
+	MUST(inotify_rm_watch(HERE, 1) == 0 && inotify_add_watch(HERE, path, IN_CREATE) == 2);
+	MUST(read(HERE, fd_outcome->what, sizeof(fd_outcome->what)) > 0);
+	image_watch_note(path, IN_CREATE);
+	snprintf(fd_outcome->what, sizeof(fd_outcome->what), "%s", path);
+}
+
+static void inotify_spoil(void)
+{
+	MUST(inotify_rm_watch(HERE, 2) == 0);
+}
+
+static void inotify_check(void)
+{
+	char room[512] __attribute__((aligned(8))), path[64];
+	const struct inotify_event *e = (const struct inotify_event *)room;
+
+	MUST(read(HERE, room, sizeof(room)) == -1 && errno == EAGAIN);
+	snprintf(path, sizeof(path), "%.40s/new", fd_outcome->what);
+	close(open(path, O_WRONLY | O_CREAT, 0600));
+	MUST(read(TWIN, room, sizeof(room)) > 0 && e->wd == 2 && e->mask == IN_CREATE);
+	MUST(unlink(path) == 0 && rmdir(fd_outcome->what) == 0);
+}
+
+static void terminal_make(void)
+{
+	struct winsize size = {.ws_row = 12, .ws_col = 34};
+	struct termios t;
+
+	fd_put(open("/dev/ptmx", O_RDWR | O_NOCTTY), HERE);
+	MUST(grantpt(HERE) == 0 && unlockpt(HERE) == 0);
+	fd_put(open(ptsname(HERE), O_RDWR | O_NOCTTY), OTHER);
+	MUST(tcgetattr(OTHER, &t) == 0);
+	t.c_lflag &= ~(tcflag_t)ECHO;
+	MUST(tcsetattr(OTHER, TCSANOW, &t) == 0 && ioctl(HERE, TIOCSWINSZ, &size) == 0);
+	snprintf(fd_outcome->what, sizeof(fd_outcome->what), "%s", ptsname(HERE));
+}
+
+/* Its number is free then, as it is for another process. */
+static void terminal_spoil(void)
+{
+	close(HERE);
+	close(TWIN);
+	close(OTHER);
+}
+
+static void terminal_check(void)
+{
+	struct winsize size;
+	struct termios t;
+
+	MUST(!strcmp(ptsname(TWIN), fd_outcome->what) && ioctl(OTHER, TIOCGWINSZ, &size) == 0);
+	MUST(size.ws_row == 12 && size.ws_col == 34);
+	MUST(tcgetattr(OTHER, &t) == 0 && !(t.c_lflag & ECHO) && t.c_lflag & ICANON);
+	MUST(write(HERE, "typed\n", 6) == 6 && fd_reads(OTHER, "typed\n"));
+	MUST(write(OTHER, "said", 4) == 4 && fd_reads(TWIN, "said"));
+}
+
+/* Both ends of a pipe, and they are nowhere else. */
+static void way_make(void)
+{
+	int end[2], pipe_end[2];
+	char control[CMSG_SPACE(2 * sizeof(int))] = {0};
+	struct iovec iov = {"x", 1};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control,
+			   .msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, end) == 0 && pipe(pipe_end) == 0);
+	fd_put(end[0], HERE);
+	fd_put(end[1], OTHER);
+	MUST(write(pipe_end[1], "inside", 6) == 6 && write(OTHER, "plain", 5) == 5);
+	*c = (struct cmsghdr){CMSG_LEN(2 * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+	memcpy(CMSG_DATA(c), pipe_end, sizeof(pipe_end));
+	MUST(sendmsg(OTHER, &m, 0) == 1);
+	close(pipe_end[0]);
+	close(pipe_end[1]);
+}
+
+static void way_spoil(void)
+{
+	char bytes[8];
+
+	MUST(read(HERE, bytes, 5) == 5 && read(HERE, bytes, 8) == 1);
+}
+
+static void way_check(void)
+{
+	int pipe_end[2];
+	char control[CMSG_SPACE(2 * sizeof(int))], byte;
+	struct iovec iov = {&byte, 1};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control,
+			   .msg_controllen = sizeof(control)};
+	char bytes[8];
+
+	MUST(read(TWIN, bytes, 5) == 5 && !memcmp(bytes, "plain", 5));
+	MUST(recvmsg(HERE, &m, 0) == 1 && byte == 'x' && CMSG_FIRSTHDR(&m) &&
+	     CMSG_FIRSTHDR(&m)->cmsg_len == CMSG_LEN(2 * sizeof(int)));
+	memcpy(pipe_end, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(pipe_end));
+	MUST(fd_reads(pipe_end[0], "inside") && write(pipe_end[1], "more", 4) == 4);
+	MUST(fd_reads(pipe_end[0], "more"));
+}
+
 const struct fd_member fd_members[] = {
     {FD_FILE, file_make, file_spoil, file_check},
     {FD_UNLINKED, unlinked_make, unlinked_spoil, unlinked_check},
@@ -512,6 +659,10 @@ const struct fd_member fd_members[] = {
     {FD_DEVICE, namespace_make, NULL, namespace_check},
     {FD_PID, ended_make, NULL, ended_check},
     {FD_SOCKET, filter_make, NULL, filter_check},
+    {FD_QUEUE, queue_make, queue_spoil, queue_check},
+    {FD_INOTIFY, inotify_make, inotify_spoil, inotify_check},
+    {FD_TERMINAL, terminal_make, terminal_spoil, terminal_check},
+    {FD_SOCKETPAIR, way_make, way_spoil, way_check},
 };
 
 const size_t fd_members_count = ARRAY_LEN(fd_members);

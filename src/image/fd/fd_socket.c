@@ -24,6 +24,8 @@ struct socket_look {
 	struct socket_record is;
 	uint64_t peer;
 	uint32_t waiting;     /* connections that nobody has accepted yet */
+	uint32_t turn;	      /* of SOCKET_WAITS: its place among them */
+	bool has_bytes;	      /* … and it has sent something */
 	bool is_tcp, resends; /* bytes were lost on their way, and are sent again */
 };
 
@@ -42,6 +44,12 @@ static bool look_at_unix(const struct fd_table *t, const struct fd_probe *p, str
 		l->is.end = SOCKET_LISTENS;
 		l->is.backlog = u.backlog;
 		l->waiting = u.waiting;
+		return true;
+	}
+	if (!u.peer && u.state == ESTABLISHED && !u.shut &&
+	    (l->peer = fd_waits_at(t, p->st.st_ino, &l->turn))) {
+		l->is.end = SOCKET_WAITS;
+		l->has_bytes = u.backlog != 0;
 		return true;
 	}
 	bool has_peer = u.peer && fd_unix_ask(u.peer, &peer);
@@ -79,10 +87,17 @@ static bool look_at_tcp(const struct fd_table *t, const struct fd_probe *p, stru
 	l->resends = s.sent_again != 0;
 	if (s.state == LISTEN) {
 		l->is.end = SOCKET_LISTENS;
+		l->is.shut = fd_tcp_count_alike(t->proc, &s) > 1 ? SOCKET_SHARES : 0;
 		l->waiting = s.received;
 		return true;
 	}
-	bool has_peer = fd_tcp_peer(t->proc, &s, &peer) && peer.inode;
+	bool is_there = fd_tcp_peer(t->proc, &s, &peer), has_peer = is_there && peer.inode;
+	if (is_there && !has_peer && s.state == ESTABLISHED && peer.state == ESTABLISHED &&
+	    (l->peer = fd_waits_at_port(t, &peer))) {
+		l->is.end = SOCKET_WAITS;
+		l->has_bytes = peer.received != 0 || s.received != 0;
+		return true;
+	}
 	l->peer = has_peer ? peer.inode : 0;
 	l->is.end = has_peer ? SOCKET_CONNECTED : SOCKET_LEFT;
 	if (!has_peer)
@@ -271,7 +286,8 @@ static const char *why_not(int fd, uint64_t inode, struct socket_look *l)
 	if (l->is.family == AF_UNIX && poll.revents & POLLIN && l->is.name_len && !l->is.on_disk &&
 	    l->is.name[sizeof(sa_family_t)])
 		return "a socket with datagrams that nobody has read, and whose name is gone";
-	if (l->is.family != AF_UNIX && fd_udp_shut(inode, l->is.family, l->is.protocol, &l->is.shut))
+	if (l->is.family != AF_UNIX &&
+	    fd_udp_shut(inode, l->is.family, l->is.protocol, &l->is.shut))
 		;
 	else if (l->is.family != AF_UNIX && poll.revents & POLLHUP)
 		l->is.shut = SOCKET_NO_READ | SOCKET_NO_WRITE;
@@ -314,24 +330,38 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	if (!look_at(t, p, &l))
 		return fd_refuse(p, "a socket that has just changed", err);
 	r->a = l.peer;
-	if (l.waiting)
-		return fd_refuse(p, "a socket with connections that it has not accepted yet", err);
+	r->b = l.turn;
+	if (l.waiting && !fd_waits_all(t, p->st.st_ino, l.is_tcp, l.waiting))
+		return fd_refuse_for_now(
+		    p,
+		    "a socket with connections that it has not accepted yet, which come from "
+		    "outside, or have bytes",
+		    err);
+	if (l.has_bytes)
+		return fd_refuse_for_now(p, "a connection with bytes that nobody has accepted yet",
+					 err);
 	if (t->other)
 		return HALE_OK;
+	if (t->on_way >= 0 &&
+	    (l.is.end == SOCKET_LISTENS || l.is.end == SOCKET_ALONE || l.is.end == SOCKET_WAITS))
+		return fd_refuse(p, "a socket without another end, on its way through another",
+				 err);
 	const char *why = why_not(p->fd, p->st.st_ino, &l);
 	if (why)
 		return fd_refuse(p, why, err);
-	if (l.is_tcp && l.is.end != SOCKET_LISTENS &&
+	if (l.is_tcp && l.is.end != SOCKET_LISTENS && l.is.end != SOCKET_WAITS &&
 	    (l.resends || (!sys(SYS_ioctl, p->fd, NOT_SENT, &left) && left > 0)))
-		return fd_refuse(p, "a connection with more on its way than its receiver takes",
-				 err);
+		return fd_refuse_for_now(
+		    p, "a connection with more on its way than its receiver takes", err);
 	if (l.is_tcp) { /* or its address could not be had again within a minute of its end */
 		l.is.backlog = SOMAXCONN;
 		sys(SYS_setsockopt, p->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	}
 	fd_socket_read_options(p->fd, &l.is);
 	hale_status_t rc = HALE_OK;
-	if (l.is.end != SOCKET_LISTENS && l.is.end != SOCKET_ALONE)
+	if (fd_way_passes(t, p->st.st_ino) && l.is.end != SOCKET_ALONE)
+		rc = fd_way_save(t, p, r, err);
+	else if (l.is.end == SOCKET_CONNECTED || l.is.end == SOCKET_LEFT)
 		rc = l.is.type == SOCK_STREAM
 			 ? save_stream(t, p, r, err)
 			 : save_messages(t, p, r,
@@ -356,7 +386,7 @@ static size_t other_end_of(const struct fd_restore *f, const struct fd_record *m
 static bool fill_from(const struct fd_restore *f, size_t index, int from,
 		      const struct socket_record *x)
 {
-	for (size_t i = 0; i < f->content_count; i++)
+	for (size_t i = 0; !f->record[index].truncates && i < f->content_count; i++)
 		if (f->content[i].record.fd_index == (int32_t)index &&
 		    !fd_socket_fill(from, x, f->content[i].data, f->content[i].len))
 			return false;
@@ -388,11 +418,19 @@ static int open_socket(struct fd_restore *f, size_t index, struct error *err)
 			  me->fd);
 		return -1;
 	}
-	fd_socket_finish(end[0], &x, me->open_flags);
+	/* descriptors are sent to it when they are open, and only then it may be shut down */
+	bool later = me->truncates || (x.end == SOCKET_CONNECTED && f->record[other].truncates);
+	if (!later)
+		fd_socket_finish(end[0], &x, me->open_flags);
+	else
+		f->sender[index] = end[1];
 	if (x.end == SOCKET_CONNECTED) {
-		fd_socket_finish(end[1], &y, f->record[other].open_flags);
+		if (!later)
+			fd_socket_finish(end[1], &y, f->record[other].open_flags);
+		else
+			f->sender[other] = end[0];
 		f->temp[other] = end[1];
-	} else if (x.end == SOCKET_LEFT) {
+	} else if (x.end == SOCKET_LEFT && !later) {
 		sys(SYS_close, end[1]);
 	}
 	return end[0];
@@ -425,7 +463,9 @@ static bool connect_socket(struct fd_restore *f, size_t index, struct error *err
 	struct socket_record x;
 	if (!fd_socket_record(f->text, f->text_len, &f->record[index], &x) || x.end == SOCKET_LEFT)
 		return true;
-	return fd_socket_last(f->record[index].fd, &x, err);
+	if (x.end == SOCKET_WAITS)
+		return fd_waits_connect(f, err);
+	return fd_socket_last(fd_now(f, index), &x, err);
 }
 
 const struct fd_ops fd_socket = {.kind = FD_SOCKET,

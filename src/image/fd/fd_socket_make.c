@@ -161,10 +161,22 @@ static long make_alone(const struct socket_record *x, int *fd)
 	if (*fd < 0)
 		return *fd;
 	fd_socket_write_early(*fd, x);
-	if (x->end == SOCKET_ALONE &&
+	if (x->end != SOCKET_LISTENS &&
 	    x->family != AF_UNIX) /* for who sends what it had; until last */
 		sys(SYS_setsockopt, *fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	return x->end == SOCKET_ALONE ? bind_name(*fd, x) : 0;
+	if (x->end == SOCKET_LISTENS)
+		return 0;
+	long rc = bind_name(*fd, x);
+	if (rc == -EADDRINUSE && x->end == SOCKET_WAITS && x->family != AF_UNIX) {
+		struct socket_record other = *x;
+		struct sockaddr_in6 *name = (struct sockaddr_in6 *)other.name;
+		log_info(
+		    "a connection comes back from another port than %u, which something else has",
+		    (unsigned)__builtin_bswap16(name->sin6_port));
+		name->sin6_port = 0; /* stands where that of sockaddr_in does */
+		rc = bind_name(*fd, &other);
+	}
+	return rc;
 }
 
 bool fd_socket_make(const struct socket_record *x, const struct socket_record *y, int end[2],
@@ -172,14 +184,14 @@ bool fd_socket_make(const struct socket_record *x, const struct socket_record *y
 {
 	long rc;
 	end[0] = end[1] = -1;
-	if (x->end == SOCKET_LISTENS || x->end == SOCKET_ALONE)
+	if (x->end != SOCKET_CONNECTED && x->end != SOCKET_LEFT)
 		rc = make_alone(x, &end[0]);
 	else
 		rc = x->family == AF_UNIX ? unix_pair(x, end) : tcp_pair(x, y, end);
 	if (rc >= 0)
 		return true;
 	error_set(err, HALE_ERR_SYSTEM,
-		  x->end == SOCKET_ALONE
+		  x->end == SOCKET_ALONE || x->end == SOCKET_WAITS
 		      ? "can't make a socket again (error %ld): has something else its address?"
 		      : "can't make a connection inside the job again (error %ld): has something "
 			"else its address?",
@@ -269,13 +281,21 @@ bool fd_socket_last(int fd, const struct socket_record *x, struct error *err)
 							 : SHUT_RDWR);
 		return true;
 	}
+	if (x->end == SOCKET_WAITS)
+		return fd_waits_connect_one(fd, x, err);
 	if (x->end != SOCKET_LISTENS || listens_already(fd)) /* another process has it, too */
 		return true;
 	if (x->family != AF_UNIX)
 		sys(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	/* the program may have taken that back from one of them since, but none could be bound then
+	 */
+	if (x->shut & SOCKET_SHARES)
+		sys(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one));
 	long rc = bind_name(fd, x);
 	if (!rc)
 		rc = sys(SYS_listen, fd, x->backlog);
+	if (!rc && x->shut & SOCKET_SHARES)
+		fd_socket_write_early(fd, x);
 	if (!rc)
 		return true;
 	error_set(err, HALE_ERR_SYSTEM,

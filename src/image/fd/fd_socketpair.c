@@ -26,6 +26,8 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	fd_unix_ask(r->inode, &u);
 	r->a = u.peer;
 	r->b = u.type;
+	if (!t->other && fd_way_passes(t, r->inode))
+		return fd_way_save(t, p, r, err);
 	if (t->other || sys(SYS_ioctl, p->fd, FIONREAD, &len) || len <= 0)
 		return HALE_OK;
 	char *data = fd_add_content(t, 0, (uint64_t)len, (size_t)len);
@@ -42,8 +44,13 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	return fd_refuse(p, "a socket pair whose content can't be looked at", err);
 }
 
+/* What has descriptors comes later, when these are open. */
 static bool put_content(const struct fd_restore *f, size_t index, int peer)
 {
+	if (f->record[index].truncates) {
+		f->sender[index] = peer;
+		return true;
+	}
 	for (size_t i = 0; i < f->content_count; i++) {
 		const struct content *c = &f->content[i];
 		if (c->record.fd_index == (int32_t)index &&

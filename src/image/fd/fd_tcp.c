@@ -134,3 +134,27 @@ bool fd_tcp_peer(const char *proc, const struct fd_tcp *of, struct fd_tcp *peer)
 {
 	return fd_tcp_find(proc, is_other_end, of, peer);
 }
+
+struct tcp_alike {
+	const struct fd_tcp *of;
+	uint32_t *count;
+};
+
+/* Looks at all: none is what is wanted. */
+static bool count_alike(const struct fd_tcp *s, const void *arg)
+{
+	const struct tcp_alike *a = arg;
+	*a->count += s->state == a->of->state && s->local_port == a->of->local_port &&
+		     s->is_ipv6 == a->of->is_ipv6 &&
+		     !memcmp(s->local, a->of->local, sizeof(s->local));
+	return false;
+}
+
+uint32_t fd_tcp_count_alike(const char *proc, const struct fd_tcp *s)
+{
+	struct fd_tcp none;
+	uint32_t count = 0;
+	const struct tcp_alike a = {s, &count};
+	fd_tcp_find(proc, count_alike, &a, &none);
+	return count;
+}

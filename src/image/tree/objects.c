@@ -17,7 +17,7 @@ int objects_control_fd(void)
 	return control;
 }
 
-static int lift(int fd)
+int objects_lift(int fd)
 {
 	if (fd < 0)
 		return fd;
@@ -41,6 +41,7 @@ static hale_status_t add_image(struct objects *o, int32_t pid, struct image_file
 				     .text_len = t->fd_text_len,
 				     .content = contents,
 				     .content_count = count,
+				     .stream = {0, 1, 2},
 				     .old_pid = pid};
 	i->fds.temp = arena_alloc(&o->sink->arena, (t->fd_count + 1) * sizeof(*i->fds.temp));
 	if (rc == HALE_OK && !i->fds.temp)
@@ -54,7 +55,7 @@ struct tree_sink *objects_init(struct objects *o, struct sink *s, struct error *
 {
 	struct tree_sink *t = NULL;
 	*o = (struct objects){.sink = s};
-	control = lift((int)sys(SYS_memfd_create, "hale-tree", 0));
+	control = objects_lift((int)sys(SYS_memfd_create, "hale-tree", 0));
 	long at = control < 0 ? control : sys(SYS_ftruncate, control, sizeof(*t));
 	if (!at)
 		at = sys(SYS_mmap, 0, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED, control, 0);
@@ -91,7 +92,7 @@ const char *objects_program(const struct objects *o, int32_t pid)
 
 /* ---- making ---- */
 
-static struct tree_object *find(struct objects *o, uint32_t kind, uint64_t device, uint64_t inode)
+struct tree_object *objects_find(struct objects *o, uint32_t kind, uint64_t device, uint64_t inode)
 {
 	for (uint32_t i = 0; i < o->tree->objects; i++) {
 		struct tree_object *x = &o->tree->object[i];
@@ -101,8 +102,14 @@ static struct tree_object *find(struct objects *o, uint32_t kind, uint64_t devic
 	return NULL;
 }
 
-static struct tree_object *add(struct objects *o, uint32_t kind, uint64_t device, uint64_t inode,
-			       struct error *err)
+static inline struct tree_object *find(struct objects *o, uint32_t kind, uint64_t device,
+				       uint64_t inode)
+{
+	return objects_find(o, kind, device, inode);
+}
+
+struct tree_object *objects_add(struct objects *o, uint32_t kind, uint64_t device, uint64_t inode,
+				struct error *err)
 {
 	if (o->tree->objects == TREE_OBJECTS_MAX) {
 		error_set(err, HALE_ERR_MEMORY, "child processes share more than %d things",
@@ -128,14 +135,15 @@ static bool is_shared(const struct objects *o, size_t i, uint32_t kind, uint64_t
 	return false;
 }
 
-static const struct content *content_of(const struct objects *o, uint32_t kind, uint64_t inode)
+const struct content *objects_content(const struct objects *o, uint32_t kind, uint64_t inode)
 {
 	for (size_t i = 0; i < o->images; i++) {
 		const struct fd_restore *f = &o->image[i].fds;
 		for (size_t c = 0; c < f->content_count; c++) {
 			int32_t at = f->content[c].record.fd_index;
 			if (at >= 0 && (size_t)at < f->count && f->record[at].kind == kind &&
-			    f->record[at].inode == inode && f->content[c].len)
+			    f->record[at].inode == inode && f->content[c].len &&
+			    !(f->record[at].truncates && kind != FD_FILE))
 				return &f->content[c];
 		}
 	}
@@ -144,8 +152,8 @@ static const struct content *content_of(const struct objects *o, uint32_t kind, 
 
 static bool make_pipe(struct objects *o, const struct fd_record *r, struct error *err)
 {
-	struct tree_object *x = add(o, TREE_PIPE, 0, r->inode, err);
-	const struct content *c = content_of(o, FD_PIPE, r->inode);
+	struct tree_object *x = objects_add(o, TREE_PIPE, 0, r->inode, err);
+	const struct content *c = objects_content(o, FD_PIPE, r->inode);
 	int end[2] = {-1, -1};
 	if (!x)
 		return false;
@@ -155,8 +163,8 @@ static bool make_pipe(struct objects *o, const struct fd_record *r, struct error
 	}
 	if (r->a)
 		sys(SYS_fcntl, end[1], F_SETPIPE_SZ, r->a);
-	x->fd = lift(end[0]);
-	x->other = lift(end[1]);
+	x->fd = objects_lift(end[0]);
+	x->other = objects_lift(end[1]);
 	if (x->fd >= 0 && x->other >= 0 &&
 	    (!c || sys(SYS_write, x->other, c->data, c->len) == (long)c->len))
 		return true;
@@ -177,125 +185,39 @@ static bool has_writers(const struct objects *o, const struct fd_record *r)
 
 static bool make_fifo(struct objects *o, size_t i, const struct fd_record *r, struct error *err)
 {
-	struct tree_object *x = add(o, TREE_FIFO, r->device, r->inode, err);
+	struct tree_object *x = objects_add(o, TREE_FIFO, r->device, r->inode, err);
 	const struct content *c = NULL;
 	if (!x)
 		return false;
 	for (size_t k = i; k < o->images && !c; k++)
 		c = fd_fifo_content(&o->image[k].fds, r);
-	x->fd = lift(fd_fifo_make(r, fd_text(&o->image[i].fds, r), has_writers(o, r),
-				  c ? c->data : NULL, c ? c->len : 0, err));
+	x->fd = objects_lift(fd_fifo_make(r, fd_text(&o->image[i].fds, r), has_writers(o, r),
+					  c ? c->data : NULL, c ? c->len : 0, err));
 	return x->fd >= 0;
 }
 
-static bool make_sockets(struct objects *o, const struct fd_record *r, struct error *err)
+/* Has it an open file of another process, and of which descriptor? */
+static bool is_of_another(const struct fd_record *r, uint64_t *pid, uint64_t *fd)
 {
-	struct tree_object *x = add(o, TREE_SOCKET, 0, r->inode, err);
-	struct tree_object *y = x ? add(o, TREE_SOCKET, 0, r->a, err) : NULL;
-	int end[2] = {-1, -1};
-	if (!y)
-		return false;
-	if (sys(SYS_socketpair, AF_UNIX, r->b, 0, end)) {
-		error_set(err, HALE_ERR_SYSTEM,
-			  "can't make a pair of sockets between child processes");
-		return false;
+	*pid = *fd = 0;
+	if (r->kind == FD_FILE) {
+		*pid = r->a;
+		*fd = r->b;
+	} else if (r->kind == FD_UNLINKED) {
+		*pid = (uint64_t)r->interval_s;
+		*fd = (uint64_t)r->interval_ns;
+	} else if (r->kind == FD_EVENT || r->kind == FD_TIMER || r->kind == FD_INOTIFY) {
+		*pid = r->offset;
+		*fd = r->size;
 	}
-	x->fd = lift(end[0]);
-	y->fd = lift(end[1]);
-	const struct content *to_x = content_of(o, FD_SOCKETPAIR, r->inode);
-	const struct content *to_y = content_of(o, FD_SOCKETPAIR, r->a);
-	bool ok = x->fd >= 0 && y->fd >= 0;
-	if (ok && to_x)
-		ok = sys(SYS_sendto, y->fd, to_x->data, to_x->len, MSG_DONTWAIT, NULL, 0) ==
-		     (long)to_x->len;
-	if (ok && to_y)
-		ok = sys(SYS_sendto, x->fd, to_y->data, to_y->len, MSG_DONTWAIT, NULL, 0) ==
-		     (long)to_y->len;
-	if (!ok)
-		error_set(err, HALE_ERR_SYSTEM,
-			  "can't fill a pair of sockets between child processes again");
-	return ok;
-}
-
-/* The end of a connection that is that socket; NULL: no image has it. */
-static const struct fd_record *record_of(const struct objects *o, uint64_t inode,
-					 struct socket_record *s)
-{
-	for (size_t i = 0; i < o->images; i++)
-		for (size_t n = 0; n < o->image[i].t.fd_count; n++) {
-			const struct fd_record *r = &o->image[i].t.fds[n];
-			if (r->kind == FD_SOCKET && r->same_as < 0 && r->inode == inode &&
-			    fd_socket_record(o->image[i].t.fd_text, o->image[i].t.fd_text_len, r,
-					     s))
-				return r;
-		}
-	return NULL;
-}
-
-static bool fill_socket(const struct objects *o, uint64_t inode, int from,
-			const struct socket_record *s)
-{
-	const struct content *c = content_of(o, FD_SOCKET, inode);
-	return !c || fd_socket_fill(from, s, c->data, c->len);
-}
-
-/* All of the tree's are made here, before any process runs on: those that listen come last. */
-static bool make_connection(struct objects *o, const struct fd_record *r, struct error *err)
-{
-	struct socket_record x, y;
-	int end[2];
-	const struct fd_record *me = record_of(o, r->inode, &x), *other = NULL;
-	if (!me || (x.end == SOCKET_CONNECTED && !(other = record_of(o, r->a, &y)))) {
-		error_set(err, HALE_ERR_STATE,
-			  "a socket of child processes is not in their images");
-		return false;
-	}
-	struct tree_object *a = add(o, TREE_SOCKET, 0, r->inode, err),
-			   *b = a && other ? add(o, TREE_SOCKET, 0, r->a, err) : NULL;
-	if (!a || (other && !b) || !fd_socket_make(&x, other ? &y : NULL, end, err))
-		return false;
-	a->fd = end[0] = lift(end[0]);
-	end[1] = lift(end[1]);
-	int from = x.end == SOCKET_ALONE ? end[0] : end[1];
-	bool ok = end[0] >= 0 && fill_socket(o, r->inode, from, &x) &&
-		  (!other || fill_socket(o, r->a, end[0], &y));
-	if (!ok) {
-		error_set(err, HALE_ERR_SYSTEM,
-			  "can't fill a connection between child processes again");
-		return false;
-	}
-	fd_socket_finish(end[0], &x, me->open_flags);
-	if (other)
-		fd_socket_finish(b->fd = end[1], &y, other->open_flags);
-	else if (end[1] >= 0)
-		sys(SYS_close, end[1]);
-	return true;
-}
-
-static bool listen_again(struct objects *o, struct error *err)
-{
-	for (uint32_t i = 0; i < o->tree->objects; i++) {
-		const struct tree_object *x = &o->tree->object[i];
-		struct socket_record s;
-		if (x->kind == TREE_SOCKET && record_of(o, x->inode, &s) &&
-		    !fd_socket_last(x->fd, &s, err))
-			return false;
-	}
-	return true;
-}
-
-static void set_flags(struct objects *o, const struct fd_record *r)
-{
-	const struct tree_object *x = find(o, TREE_SOCKET, 0, r->inode);
-	if (x)
-		sys(SYS_fcntl, x->fd, F_SETFL, r->open_flags & O_NONBLOCK);
+	return *pid != 0;
 }
 
 /* The open file of record `first` of an image; without a name, that file once more. */
 static int open_shared(struct objects *o, struct objects_image *m, size_t first, struct error *err)
 {
 	const struct fd_record *r = &m->t.fds[first];
-	if (r->kind == FD_FILE)
+	if (r->kind != FD_UNLINKED)
 		return fd_open_file(&m->fds, first, err);
 	const struct tree_object *x = find(o, TREE_MEMORY, r->device, r->inode);
 	int fd = x ? fd_nameless_again(&m->fds, x->fd, r) : -1;
@@ -315,15 +237,15 @@ static bool make_file(struct objects *o, const struct fd_record *r, uint64_t pid
 			if (m->t.fds[n].kind != r->kind || m->t.fds[n].fd != (int32_t)of)
 				continue;
 			size_t first = m->t.fds[n].same_as >= 0 ? (size_t)m->t.fds[n].same_as : n;
-			struct tree_object *x = add(o, TREE_FILE, pid, of, err);
+			struct tree_object *x = objects_add(o, TREE_FILE, pid, of, err);
 			x = x && first != n &&
 				    !find(o, TREE_FILE, pid, (uint64_t)m->t.fds[first].fd)
-				? add(o, TREE_FILE, pid, (uint64_t)m->t.fds[first].fd, err)
+				? objects_add(o, TREE_FILE, pid, (uint64_t)m->t.fds[first].fd, err)
 				: x;
 			int fd = x ? open_shared(o, m, first, err) : -1;
 			if (fd < 0)
 				return false;
-			fd = lift(fd);
+			fd = objects_lift(fd);
 			for (uint32_t k = 0; k < o->tree->objects; k++)
 				if (o->tree->object[k].kind == TREE_FILE &&
 				    o->tree->object[k].device == pid && o->tree->object[k].fd < 0)
@@ -365,19 +287,19 @@ static bool nameless_find(struct objects *o, const struct fd_record *r, size_t *
 static bool make_nameless(struct objects *o, const struct fd_record *r, struct error *err)
 {
 	size_t i = 0, n = 0;
-	struct tree_object *x = add(o, TREE_MEMORY, r->device, r->inode, err);
+	struct tree_object *x = objects_add(o, TREE_MEMORY, r->device, r->inode, err);
 	if (!x || !nameless_find(o, r, &i, &n))
 		return false;
-	int fd = lift(fd_open_file(&o->image[i].fds, n, err));
+	int fd = objects_lift(fd_open_file(&o->image[i].fds, n, err));
 	struct tree_object *own = fd < 0 ? NULL
-					 : add(o, TREE_FILE, (uint64_t)o->image[i].pid,
-					       (uint64_t)o->image[i].t.fds[n].fd, err);
+					 : objects_add(o, TREE_FILE, (uint64_t)o->image[i].pid,
+						       (uint64_t)o->image[i].t.fds[n].fd, err);
 	if (!own)
 		return false;
 	own->fd = fd;
 	/* who maps it may want to write, as that descriptor need not */
 	struct fd_record writes = {.open_flags = O_RDWR};
-	x->fd = lift(fd_nameless_again(&o->image[i].fds, fd, &writes));
+	x->fd = objects_lift(fd_nameless_again(&o->image[i].fds, fd, &writes));
 	x->fd = x->fd < 0 ? fd : x->fd;
 	return true;
 }
@@ -387,8 +309,8 @@ static bool make_memory(struct objects *o, uint64_t device, uint64_t inode, uint
 {
 	struct tree_object *x = find(o, TREE_MEMORY, device, inode);
 	struct stat st = {0};
-	if (!x && (x = add(o, TREE_MEMORY, device, inode, err)))
-		x->fd = lift((int)sys(SYS_memfd_create, "shared", MFD_ALLOW_SEALING));
+	if (!x && (x = objects_add(o, TREE_MEMORY, device, inode, err)))
+		x->fd = objects_lift((int)sys(SYS_memfd_create, "shared", MFD_ALLOW_SEALING));
 	if (!x)
 		return false;
 	if (x->fd >= 0 && !sys(SYS_fstat, x->fd, &st) &&
@@ -457,10 +379,37 @@ static bool make_all_nameless(struct objects *o, struct error *err)
 
 static bool make_ended(struct objects *o, size_t i, size_t n, struct error *err)
 {
-	struct tree_object *x = add(o, TREE_ENDED, 0, o->image[i].t.fds[n].inode, err);
+	struct tree_object *x = objects_add(o, TREE_ENDED, 0, o->image[i].t.fds[n].inode, err);
 	if (x)
-		x->fd = lift(fd_open_file(&o->image[i].fds, n, err));
+		x->fd = objects_lift(fd_open_file(&o->image[i].fds, n, err));
 	return x && x->fd >= 0;
+}
+
+/* Of the master's record, whoever has it. */
+static bool make_terminal(struct objects *o, uint64_t number, struct error *err)
+{
+	const struct fd_record *of = NULL;
+	const struct image_tables *t = NULL;
+	bool has_slave = false;
+	int end[2];
+	for (size_t i = 0; i < o->images; i++)
+		for (size_t n = 0; n < o->image[i].t.fd_count; n++) {
+			const struct fd_record *r = &o->image[i].t.fds[n];
+			if (r->kind != FD_TERMINAL || r->a != number || r->same_as >= 0)
+				continue;
+			has_slave |= !r->b;
+			if (!of || r->b) {
+				of = r;
+				t = &o->image[i].t;
+			}
+		}
+	struct tree_object *x = of ? objects_add(o, TREE_TERMINAL, 0, number, err) : NULL;
+	if (!x || !fd_terminal_make(t->fd_text, t->fd_text_len, of, end, err))
+		return false;
+	x->fd = objects_lift(end[0]);
+	x->other = objects_lift(end[1]);
+	fd_terminal_end(has_slave, &x->other);
+	return x->fd >= 0;
 }
 
 static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
@@ -468,6 +417,7 @@ static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
 	const struct objects_image *m = &o->image[i];
 	for (size_t n = 0; n < m->t.fd_count; n++) {
 		const struct fd_record *r = &m->t.fds[n];
+		uint64_t pid, fd;
 		bool ok = true;
 		if (r->same_as >= 0)
 			continue;
@@ -481,17 +431,15 @@ static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
 		if (r->kind == FD_SOCKETPAIR && !find(o, TREE_SOCKET, 0, r->inode) &&
 		    (is_shared(o, i, FD_SOCKETPAIR, r->device, r->inode) ||
 		     is_shared(o, i, FD_SOCKETPAIR, r->device, r->a)))
-			ok = make_sockets(o, r, err);
+			ok = objects_make_pair(o, r, err);
 		if (r->kind == FD_SOCKETPAIR)
-			set_flags(o, r);
+			objects_set_flags(o, r);
 		if (r->kind == FD_SOCKET && !find(o, TREE_SOCKET, 0, r->inode))
-			ok = make_connection(o, r, err);
-		if (r->kind == FD_FILE && r->a && !find(o, TREE_FILE, r->a, r->b))
-			ok = make_file(o, r, r->a, r->b, err);
-		if (r->kind == FD_UNLINKED && r->interval_s &&
-		    !find(o, TREE_FILE, (uint64_t)r->interval_s, (uint64_t)r->interval_ns))
-			ok =
-			    make_file(o, r, (uint64_t)r->interval_s, (uint64_t)r->interval_ns, err);
+			ok = objects_make_connection(o, r, err);
+		if (is_of_another(r, &pid, &fd) && !find(o, TREE_FILE, pid, fd))
+			ok = make_file(o, r, pid, fd, err);
+		if (r->kind == FD_TERMINAL && !find(o, TREE_TERMINAL, 0, r->a))
+			ok = make_terminal(o, r->a, err);
 		if (r->kind == FD_PID && !r->a && !find(o, TREE_ENDED, 0, r->inode) &&
 		    is_shared(o, i, FD_PID, r->device, r->inode))
 			ok = make_ended(o, i, n, err);
@@ -501,12 +449,50 @@ static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
 	return true;
 }
 
+int objects_way_open(struct objects *o, size_t i, size_t n, struct error *err)
+{
+	const struct objects_image *m = &o->image[i];
+	size_t first = m->t.fds[n].same_as >= 0 ? (size_t)m->t.fds[n].same_as : n;
+	const struct fd_record *r = &m->t.fds[first];
+	uint64_t pid, of;
+	struct tree_object *x;
+	switch (r->kind) {
+	case FD_PIPE:
+		if (!find(o, TREE_PIPE, 0, r->inode) && !make_pipe(o, r, err))
+			return -1;
+		x = find(o, TREE_PIPE, 0, r->inode);
+		return fd_pipe_open(r->b ? x->fd : x->other, r);
+	case FD_FIFO:
+		if (!find(o, TREE_FIFO, r->device, r->inode) && !make_fifo(o, i, r, err))
+			return -1;
+		return fd_fifo_open(find(o, TREE_FIFO, r->device, r->inode)->fd, r);
+	case FD_SOCKETPAIR:
+		if (!find(o, TREE_SOCKET, 0, r->inode) && !objects_make_pair(o, r, err))
+			return -1;
+		objects_set_flags(o, r);
+		x = find(o, TREE_SOCKET, 0, r->inode);
+		break;
+	case FD_SOCKET:
+		x = find(o, TREE_SOCKET, 0, r->inode);
+		break;
+	default:
+		if (!is_of_another(r, &pid, &of)) {
+			pid = (uint64_t)m->pid;
+			of = (uint64_t)r->fd;
+		}
+		if (!find(o, TREE_FILE, pid, of) && !make_file(o, r, pid, of, err))
+			return -1;
+		x = find(o, TREE_FILE, pid, of);
+	}
+	return x ? (int)sys(SYS_fcntl, x->fd, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
 hale_status_t objects_make(struct objects *o, struct error *err)
 {
 	bool made = make_all_nameless(o, err);
 	for (size_t i = 0; made && i < o->images; i++)
 		made = make_of_descriptors(o, i, err) && make_of_maps(o, i, err);
-	made = made && listen_again(o, err);
+	made = made && objects_way_deliver(o, err) && objects_listen(o, err);
 	if (!made && err->code == HALE_OK) /* nothing else fails without a sentence */
 		error_set(err, HALE_ERR_SYSTEM,
 			  "too few descriptors to rebuild child processes: raise `ulimit -n`");

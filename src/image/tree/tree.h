@@ -27,6 +27,7 @@
 #include <stdatomic.h>
 
 #include "image/engine.h"
+#include "image/ipc/ipc.h"
 
 enum { TREE_MAX = 256, TREE_NAME = 16, TREE_TEXT = 240 };
 
@@ -156,7 +157,8 @@ enum tree_object_kind {
 	TREE_FILE,
 	TREE_MEMORY, /* and other files without a name */
 	TREE_FIFO,
-	TREE_ENDED /* a handle of a process that has ended */
+	TREE_ENDED,   /* a handle of a process that has ended */
+	TREE_TERMINAL /* other: its other side */
 };
 
 /* Something that several processes have, open in each of them until it is in its place. */
@@ -175,6 +177,8 @@ struct tree_sink {
 	uint32_t processes; /* that have to be ready */
 	int32_t root;
 	uint32_t objects;
+	struct ipc_moved moved[IPC_MOVED];
+	uint32_t moved_count;
 	char passed[IMAGE_PASS_MAX];
 	size_t passed_len;
 	struct {
@@ -196,6 +200,11 @@ hale_status_t tree_begin(struct sink *s, struct error *err);
 hale_status_t tree_meet(struct error *err);
 /* HALE_SINK of a descendant: becomes it, or returns with err. */
 void tree_member_sink(const char *spec, struct error *err);
+
+/* Is this process one of several that are rebuilt together? */
+bool tree_has_begun(void);
+/* What the root says of System V memory. */
+const struct ipc_moved *tree_ipc_moved(size_t *count);
 
 /* This process can't be rebuilt, so none of them can. */
 void tree_fail(void);

@@ -214,6 +214,19 @@ static void spawn_children(struct tree_sink *t, const struct objects *o, int32_t
 	}
 }
 
+static hale_status_t begin_ipc(struct tree_sink *t, struct objects *o, struct error *err)
+{
+	struct image_file *file[TREE_MAX + 1];
+	size_t moved;
+	for (size_t i = 0; i < o->images; i++)
+		file[i] = o->image[i].file;
+	hale_status_t rc = ipc_begin(file, o->images, &o->sink->arena, err);
+	const struct ipc_moved *list = ipc_moved_list(&moved);
+	memcpy(t->moved, list, moved * sizeof(*list));
+	t->moved_count = (uint32_t)moved;
+	return rc;
+}
+
 hale_status_t tree_begin(struct sink *s, struct error *err)
 {
 	const struct tree_record *r = NULL;
@@ -237,6 +250,8 @@ hale_status_t tree_begin(struct sink *s, struct error *err)
 	rc = unpack_images(s, t, &o, r + 1, count - 1, err);
 	if (rc == HALE_OK)
 		rc = objects_make(&o, err);
+	if (rc == HALE_OK)
+		rc = begin_ipc(t, &o, err);
 	if (rc != HALE_OK)
 		return rc;
 	joined = t;
@@ -356,11 +371,31 @@ int tree_object_open(const struct fd_restore *f, const struct fd_record *r)
 			break;
 		o = object_of(TREE_MEMORY, r->device, r->inode);
 		return o ? fd_nameless_again(f, o->fd, r) : -1;
+	case FD_TERMINAL:
+		o = object_of(TREE_TERMINAL, 0, r->a);
+		return o ? fd_lift(f, fd_terminal_open((const int[]){o->fd, o->other}, r)) : -1;
+	case FD_EVENT:
+	case FD_TIMER:
+	case FD_INOTIFY:
+		o = object_of(TREE_FILE, r->offset ? r->offset : (uint64_t)f->old_pid,
+			      r->offset ? r->size : (uint64_t)r->fd);
+		break;
 	case FD_PID:
 		o = r->a ? NULL : object_of(TREE_ENDED, 0, r->inode);
 		break;
 	}
 	return o ? (int)sys(SYS_fcntl, o->fd, F_DUPFD_CLOEXEC, f->floor) : -1;
+}
+
+bool tree_has_begun(void)
+{
+	return joined != NULL;
+}
+
+const struct ipc_moved *tree_ipc_moved(size_t *count)
+{
+	*count = joined ? joined->moved_count : 0;
+	return joined ? joined->moved : NULL;
 }
 
 bool tree_is_made(int32_t pid)

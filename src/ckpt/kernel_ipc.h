@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a program uses of the kernel that no descriptor shows (System V objects), or that shows less
+ * than a restart needs (inotify): noted for images. */
+#ifndef HALE_CKPT_KERNEL_IPC_H
+#define HALE_CKPT_KERNEL_IPC_H
+
+/* Once, early. */
+void kernel_ipc_init(void);
+
+#endif
