@@ -17,6 +17,7 @@ enum exit_status {
 				  * program, as HALE_EXIT_UNRECOVERABLE of hale/protect.h */
 	EXIT_SDC = 73, /* replicas have sent different messages (--sdc), and nobody knows which is
 			* right */
+	EXIT_UNPROTECTED = 74,	   /* --require-checkpoints: no checkpoint could be taken */
 	EXIT_REQUEUE = 75,	   /* `hale run --requeue`: ended, to go on in its next life */
 	EXIT_TIMEOUT = 124,	   /* --timeout, as timeout(1) has it */
 	EXIT_NOT_EXECUTABLE = 126, /* as shells have it */

@@ -51,6 +51,10 @@ static hale_status_t check_protection(struct options *o, const struct program *p
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "%s, or leave out --ckpt-every: then it runs unprotected",
 				 p->unprotected);
+	if (p->unprotected[0] && o->ckpt_required)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "%s, or leave out --require-checkpoints: then it runs unprotected",
+				 p->unprotected);
 	if (p->unprotected[0])
 		o->ckpt_auto = false;
 	if (p->unprotected[0] && !o->quiet)

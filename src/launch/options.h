@@ -54,17 +54,17 @@ enum { OPTIONS_FAULTS_MAX = 64, OPTIONS_MONITORS_MAX = 8 };
 struct options {
 	/* what to run */
 	long ranks;
-	long replicas;	   /* processes of each rank */
+	long replicas;		 /* processes of each rank */
 	const char *replicas_of; /* of these ranks at the beginning (rank_list.h); NULL: of all */
 	long replicas_first;	 /* so many processes of these at first; 0: as many as replicas */
-	long shadows;	   /* the second process of each rank is a shadow, of so many a core; 0: none */
-	double shadow_rate; /* of a core, that each may use; 0: by their number */
+	long shadows; /* the second process of each rank is a shadow, of so many a core; 0: none */
+	double shadow_rate;    /* of a core, that each may use; 0: by their number */
 	long rejuvenate_after; /* failures after which sets get back what they lack; 0: never */
 	uint64_t jump_at;      /* bytes of a shadow's log from which on it jumps; 0: never */
-	long spawn;	   /* processes in reserve for MPI_Comm_spawn; -1: not said */
-	double hang_after; /* a rank that is stopped for so long counts as dead; 0: never */
-	bool replenish;	   /* dead replicas come back */
-	const char *sdc;   /* --sdc: "hash", "full"; NULL: messages are not compared */
+	long spawn;	       /* processes in reserve for MPI_Comm_spawn; -1: not said */
+	double hang_after;     /* a rank that is stopped for so long counts as dead; 0: never */
+	bool replenish;	       /* dead replicas come back */
+	const char *sdc;       /* --sdc: "hash", "full"; NULL: messages are not compared */
 	on_sdc_t on_sdc;
 	bool given_on_sdc, given_shadows;
 	long nodes, per_node; /* 0: not said */
@@ -98,9 +98,10 @@ struct options {
 	double overhead;   /* the largest share of the run time that automatic ones may cost */
 	double mtbf;	   /* seconds between failures of the job; 0: not said */
 	on_success_t on_success;
-	bool requeue;	  /* a batch system ends it, and it goes on in its next life … */
+	bool requeue;		   /* a batch system ends it, and it goes on in its next life … */
 	char lives_as[JOB_ID_MAX]; /* … under this name */
-	double ckpt_wait; /* seconds that a checkpoint waits until ranks have no children */
+	double ckpt_wait;   /* seconds that a checkpoint waits until ranks have no children */
+	bool ckpt_required; /* a job that is unprotected ends */
 	const char *ckpt_dir;
 	const char *ckpt_local; /* template of a folder on each node; NULL: images go to ckpt_dir */
 	long shared_every;	/* each so many of these go to ckpt_dir, too; 0: none */

@@ -160,6 +160,12 @@ static hale_status_t take_no_fsync(struct parser *p)
 	return HALE_OK;
 }
 
+static hale_status_t take_require(struct parser *p)
+{
+	p->o->ckpt_required = true;
+	return HALE_OK;
+}
+
 static hale_status_t take_files(struct parser *p)
 {
 	if (strcmp(p->value, "restore") != 0 && strcmp(p->value, "leave") != 0)
@@ -183,6 +189,8 @@ const struct option options_ckpt[] = {
     {"--ckpt-on-success", 1, false, take_on_success},
     {"--requeue", 0, true, take_requeue},
     {"--ckpt-wait", 1, false, take_wait},
+    {"--require-checkpoints", 0, false, take_require},
+    {"--cpu-baseline", 1, true, options_take_baseline},
     {"--ckpt-dir", 1, false, take_dir},
     {"--ckpt-local", 1, false, take_local},
     {"--ckpt-shared-every", 1, false, take_shared_every},

@@ -54,6 +54,8 @@ hale_status_t options_bad_value(struct parser *p, const char *wanted);
 /* Each ends with an option without names. */
 extern const struct option options_place[], options_ckpt[], options_mpirun[];
 
+/* --cpu-baseline (cpu_baseline.c). */
+hale_status_t options_take_baseline(struct parser *p);
 /* It means nothing here, and says so at info level. */
 hale_status_t options_take_nothing(struct parser *p);
 /* VAR=VAL for the ranks. */

@@ -45,6 +45,7 @@ void checkpoint_fini(struct head *h)
 	loop_timer_clear(&h->loop, &h->ckpt.timed.interval);
 	loop_timer_clear(&h->loop, &h->ckpt.watch);
 	loop_timer_clear(&h->loop, &h->ckpt.wait.again);
+	loop_timer_clear(&h->loop, &h->ckpt.wait.required);
 	levels_unfill(&h->ckpt.manifest);
 	free(h->ckpt.manifest.parts);
 	h->ckpt.manifest.parts = NULL;

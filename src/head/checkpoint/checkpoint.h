@@ -64,7 +64,7 @@ struct checkpoint_wait {
 	double since; /* for a moment without child processes; 0: it does not */
 	double look;  /* seconds until the next look */
 	bool said;
-	struct loop_timer again;
+	struct loop_timer again, required;
 };
 
 struct checkpoint {

@@ -3,6 +3,7 @@
  * a moment without any until --ckpt-wait is over. And since when the job goes without a new
  * checkpoint, whatever the reason. */
 #include <stdio.h>
+#include <string.h>
 #include "base/base.h"
 #include "head/head.h"
 #include "head/head_private.h"
@@ -33,8 +34,9 @@ bool checkpoint_wait(struct head *h, const struct error *err)
 	}
 	if (!c->wait.said && h->o->ckpt_wait > 0 && waited > 0)
 		head_say(h,
-			 "a checkpoint waits for a moment without child processes, for %s at most "
+			 "a checkpoint waits for a moment without %s, for %s at most "
 			 "(--ckpt-wait): %s",
+			 strstr(err->text, "child process") ? "child processes" : "that",
 			 units_show_seconds(h->o->ckpt_wait, text), err->text);
 	c->wait.said = c->wait.said || waited > 0;
 	loop_timer_set(&h->loop, &c->wait.again, c->wait.look, look_again, h);
@@ -53,6 +55,17 @@ void checkpoint_wait_end(struct head *h)
 	loop_timer_clear(&h->loop, &h->ckpt.wait.again);
 }
 
+static void end_unprotected(void *arg)
+{
+	struct head *h = arg;
+
+	if (job_state_over(h->state))
+		return;
+	head_say(h, "the job ends, since it would go on unprotected (--require-checkpoints): %s",
+		 h->report.unprotected.why);
+	head_end(h, EXIT_UNPROTECTED);
+}
+
 void checkpoint_unprotected(struct head *h, const char *why)
 {
 	struct report_unprotected *u = &h->report.unprotected;
@@ -61,6 +74,9 @@ void checkpoint_unprotected(struct head *h, const char *why)
 		u->since_seconds = head_seconds(h);
 	u->is = true;
 	snprintf(u->why, sizeof(u->why), "%s", why);
+	/* not here: whoever gives the checkpoint up is not through with it */
+	if (h->o->ckpt_required)
+		loop_timer_set(&h->loop, &h->ckpt.wait.required, 0, end_unprotected, h);
 }
 
 void checkpoint_protected(struct head *h)

@@ -90,6 +90,7 @@ static void put_options(struct json_out *j, const struct head *h)
 	json_double(j, "mtbf", o->mtbf);
 	json_int(j, "on_success", (int64_t)o->on_success);
 	json_double(j, "ckpt_wait", o->ckpt_wait);
+	json_bool(j, "ckpt_required", o->ckpt_required);
 	put_path(j, "ckpt_local", o->ckpt_local);
 	json_int(j, "shared_every", o->shared_every);
 	json_int(j, "keep", o->keep);

@@ -59,6 +59,7 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .mtbf = json_number(json_get(v, "mtbf"), 0),
 			      .on_success = (on_success_t)number(v, "on_success"),
 			      .ckpt_wait = json_number(json_get(v, "ckpt_wait"), 10),
+			      .ckpt_required = truth(v, "ckpt_required"),
 			      .ckpt_local = text_or_null(v, "ckpt_local"),
 			      .shared_every = number(v, "shared_every"),
 			      .keep = number(v, "keep"),

@@ -53,6 +53,7 @@ static void fill_options(struct succession_fixture *f)
 				.max_restarts = 9,
 				.incremental = true,
 				.no_fsync = true,
+				.ckpt_required = true,
 				.compress = IMAGE_ZSTD,
 				.restart = IMAGE_LAZY,
 				.tag = true,
@@ -188,7 +189,7 @@ static void options_are_those_of_the_head_before(void **state)
 	assert_true(g.o.ckpt_auto && g.o.ckpt_first == 7 && g.o.overhead == 0.02 &&
 		    g.o.mtbf == 3600 && g.o.on_success == SUCCESS_REMOVE);
 	assert_true(g.o.agent_lost_ends && g.o.no_mpi && g.o.net_encrypt && g.o.incremental);
-	assert_true(g.o.no_fsync && g.o.tag && g.o.quiet && g.o.events);
+	assert_true(g.o.no_fsync && g.o.ckpt_required && g.o.tag && g.o.quiet && g.o.events);
 	assert_false(g.o.verbose || g.o.no_events);
 	assert_int_equal(g.o.warm_sinks, WARM_OFF);
 	assert_string_equal(g.o.wdir, "/work");
