@@ -72,8 +72,8 @@ def what_libc_tells_replicas_is_what_it_tells_their_leader(s):
     exe = s.compile("tells_time", flags=["-pthread"])
     for options in (["--inject", "kill:rank=0,slot=0,after=400ms"],
                     ["--nodes", "2", "--inject", "kill:rank=0,slot=0,after=400ms", "--replenish", "off"]):
-        r = s.hale_run(2, exe, 300, options=["--replicas", "2", "--sdc", "hash", *options])
-        expect(r.status == 0 and r.out == "300 rounds, 0 went back\n" and "goes on" in r.err, r)
+        r = s.hale_run(2, exe, 900, options=["--replicas", "2", "--sdc", "hash", *options])
+        expect(r.status == 0 and r.out == "900 rounds, 0 went back\n" and "goes on" in r.err, r)
         expect("silent" not in r.err and "send-deterministic" not in r.err, r)
     r = s.hale_run(2, exe, 300, options=["--replicas", "2", "--sdc", "hash"], env={"HALE_REPLAY_LIBC": "off"})
     expect(r.status == EXIT_SDC and "silent error" in r.err, r)

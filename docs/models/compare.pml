@@ -13,6 +13,12 @@
  *   4 nobody is asked for a copy of which only the digest is known
  *   5 that a copy was spoilt is not noted, and so nobody else is asked
  *   6 two claims that differ: the first one is taken
+ *
+ * With WITNESS (docs/audit.md) replica 2 says nothing until b has asked it, which b does when 0 and 1
+ * differ. 1 is a copy of 0 that may have inherited an error (twins: both are wrong alike): then what
+ * both say is handed up, and nobody is convicted.
+ *   7 the witness's claim counts although the others agree
+ *   8 nobody asks the witness
  */
 #ifndef D
 #define D 3
@@ -26,6 +32,9 @@
 #ifndef BREAK
 #define BREAK 0
 #endif
+#ifndef WITNESS
+#define WITNESS 0
+#endif
 #define ALL ((1 << D) - 1)
 #define BIT(s) (1 << (s))
 
@@ -37,9 +46,12 @@ byte guilty = D;			    /* D: none */
 bit copyWrong[M + 1], digestWrong[M + 1];   /* of the guilty one */
 byte have, deaths;
 bool stopped;
+bool speaks = !WITNESS;			    /* the witness has been asked */
+bit twins[M + 1];			    /* 0 and 1 are wrong alike in that message */
+bool accused;				    /* somebody was convicted who is right */
 
-inline wrong_copy(s, n, w) { w = (s == guilty && (copyWrong[n] || digestWrong[n])) }
-inline wrong_digest(s, n, w) { w = (s == guilty && digestWrong[n]) }
+inline wrong_copy(s, n, w) { w = ((s == guilty && (copyWrong[n] || digestWrong[n])) || (twins[n] && s < 2)) }
+inline wrong_digest(s, n, w) { w = ((s == guilty && digestWrong[n]) || (twins[n] && s < 2)) }
 
 #define LOWEST(view) ((view & 1) == 0 -> 0 : ((view & 2) == 0 -> 1 : 2))
 #define OVER (have == M || stopped)
@@ -50,7 +62,7 @@ active [D] proctype A()
 	bit w;
 
 	do
-	:: atomic { !(lost & BIT(i)) && next <= M && nfull(data[i]) ->
+	:: atomic { !(lost & BIT(i)) && (i != 2 || speaks || (lost & 3) == 3) && next <= M && nfull(data[i]) ->
 		if
 		:: LOWEST(view) == i -> wrong_copy(i, next, w); data[i]!MSG,next,w
 		:: else -> wrong_digest(i, next, w); data[i]!DIG,next,w
@@ -70,13 +82,21 @@ active [D] proctype A()
 byte said[M + 1], says[M + 1], copies[M + 1], bad[M + 1], spoilt[M + 1], asked[M + 1];
 
 #define ONES(x) ((x & 1) + (x >> 1 & 1) + (x >> 2 & 1))
-#define RIGHT(n) (said[n] & ~says[n] & ALL)
-#define WRONG(n) (said[n] & says[n])
-#define MAJORITY(n) (2 * ONES(RIGHT(n)) > ONES(said[n]) -> RIGHT(n) : \
-		     (2 * ONES(WRONG(n)) > ONES(said[n]) -> WRONG(n) : (BREAK == 6 -> FIRST(n) : 0)))
+/* whose claims count: a witness's only if the others differ */
+#define OTHERS(n) (said[n] & 3)
+#define AGREE(n) ((OTHERS(n) & says[n]) == 0 || (OTHERS(n) & ~says[n] & 3) == 0)
+#define JURY(n) (WITNESS && BREAK != 7 && OTHERS(n) != 0 && AGREE(n) -> OTHERS(n) : said[n])
+#define RIGHT(n) (JURY(n) & ~says[n] & ALL)
+#define WRONG(n) (JURY(n) & says[n])
+#define MAJORITY(n) (2 * ONES(RIGHT(n)) > ONES(JURY(n)) -> RIGHT(n) : \
+		     (2 * ONES(WRONG(n)) > ONES(JURY(n)) -> WRONG(n) : (BREAK == 6 -> FIRST(n) : 0)))
+/* of the living, those that are waited for */
+#define HELD_BACK(n) (WITNESS && (view & 3) != 3 && MAJORITY(n) != 0 -> 4 : 0)
+#define CALLS(n) (WITNESS && BREAK != 8 && !speaks && (view & 4) == 0 && said[n] != 0 && \
+		  (view | said[n] | 4) == ALL && MAJORITY(n) == 0)
 #define FIRST(n) ((said[n] & 1) -> 1 : ((said[n] & 2) -> 2 : 4))
 #define HERE(n) (copies[n] & MAJORITY(n))
-#define ALL_SAY(n) (said[n] != 0 && (BREAK == 1 || ((BREAK == 3 -> 0 : view) | said[n]) == ALL))
+#define ALL_SAY(n) (said[n] != 0 && (BREAK == 1 || ((BREAK == 3 -> 0 : view) | said[n] | HELD_BACK(n)) == ALL))
 /* whose copies may still be right */
 #define SOURCES(n) (MAJORITY(n) & ~view & ~spoilt[n] & ALL)
 
@@ -126,13 +146,20 @@ active proctype B()
 #endif
 	/* what was put into memory before a death counts */
 	:: atomic { view != lost && READ(0) && READ(1) && READ_THIRD -> view = lost }
+	:: atomic { !OVER && CALLS(have + 1) -> speaks = true }
 	:: atomic { !OVER && ALL_SAY(have + 1) && HERE(have + 1) ->
-		assert(!(HERE(have + 1) & bad[have + 1])); have++ }
+		/* who is left alone is believed */
+		assert(twins[have + 1] || (WITNESS && OTHERS(have + 1) != 3) ||
+		       !(HERE(have + 1) & bad[have + 1]));
+		if :: JURY(have + 1) & ~MAJORITY(have + 1) & ~says[have + 1] & ALL -> accused = true
+		   :: else -> skip fi;
+		have++ }
 	:: atomic { !OVER && ALL_SAY(have + 1) && !HERE(have + 1) && !SOURCES(have + 1) ->
 		stopped = true }
 	:: atomic { OVER -> break }
 	od;
-	assert(!stopped || D == 2 || deaths > 0)
+	assert(!stopped || D == 2 || deaths > 0);
+	assert(!accused)
 }
 
 active proctype Fate()
@@ -140,7 +167,8 @@ active proctype Fate()
 	byte n;
 
 	atomic {
-		if :: guilty = 0 :: guilty = 1 :: guilty = D - 1 :: skip fi;
+		if :: guilty = 0 :: guilty = 1 :: !WITNESS -> guilty = D - 1 :: skip fi;
+		if :: WITNESS -> twins[M] = 1 :: skip fi;
 		for (n : 1 .. M) {
 			if :: copyWrong[n] = 1 :: digestWrong[n] = 1 :: skip fi
 		}

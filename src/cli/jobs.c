@@ -312,7 +312,7 @@ int cli_ckpt(int argc, char **argv)
 
 struct injection {
 	const char *job, *rank, *slot, *after, *call, *signal; /* kill */
-	const char *where, *count, *every;		       /* flip */
+	const char *where, *count, *every, *node;	       /* flip */
 };
 
 static bool parse_injection(int argc, char **argv, struct injection *in)
@@ -322,7 +322,7 @@ static bool parse_injection(int argc, char **argv, struct injection *in)
 		const char **to;
 	} known[] = {{"--rank", &in->rank},    {"--slot", &in->slot},	  {"--after", &in->after},
 		     {"--at-call", &in->call}, {"--signal", &in->signal}, {"--where", &in->where},
-		     {"--count", &in->count},  {"--every", &in->every}};
+		     {"--count", &in->count},  {"--every", &in->every},	  {"--node", &in->node}};
 
 	*in = (struct injection){0};
 	for (int i = 2; i < argc; i++) {
@@ -337,7 +337,7 @@ static bool parse_injection(int argc, char **argv, struct injection *in)
 		else
 			return false;
 	}
-	return in->rank && !(in->after && in->call);
+	return (in->rank || in->node) && !(in->after && in->call);
 }
 
 static int ask_for_fault(const char *wanted, const char *fault)
@@ -416,10 +416,12 @@ static int inject_flip(int argc, char **argv)
 	char fault[256];
 
 	if (!parse_injection(argc, argv, &in) || in.call || in.signal)
-		return usage("inject", in.rank ? "an option is not known or has no value"
-					       : "whose bits are to flip? --rank R");
-	snprintf(fault, sizeof(fault), "flip:rank=%s,slot=%s,where=%s,after=%s,count=%s,every=%s",
-		 in.rank, in.slot ? in.slot : "0", in.where ? in.where : "memory",
+		return usage("inject", in.rank || in.node ? "an option is not known or has no value"
+							  : "whose bits are to flip? --rank R");
+	snprintf(fault, sizeof(fault), "flip:%s%s%s%s,slot=%s,where=%s,after=%s,count=%s,every=%s",
+		 in.rank ? "rank=" : "", in.rank ? in.rank : "",
+		 in.node ? in.rank ? ",node=" : "node=" : "", in.node ? in.node : "",
+		 in.slot ? in.slot : "0", in.where ? in.where : "memory",
 		 in.after ? in.after : "0s", in.count ? in.count : "1", in.every ? in.every : "1");
 	return ask_checked(&in, fault);
 }
@@ -439,7 +441,7 @@ int cli_inject(int argc, char **argv)
 		return inject_flip(argc, argv);
 	if (argc < 2 || strcmp(argv[1], "kill") != 0)
 		return usage("inject", "the faults are kill, flip, due and ecc");
-	if (!parse_injection(argc, argv, &in) || in.where || in.count || in.every)
+	if (!parse_injection(argc, argv, &in) || in.where || in.count || in.every || in.node)
 		return usage("inject", in.rank
 					   ? "an option is not known, has no value, or goes with "
 					     "another one (--after, --at-call) not at all"

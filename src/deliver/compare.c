@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* --sdc: no message reaches the program before all living replicas of its sender have said what it
- * is (docs/redundancy.md, "Silent errors"). Replica i sends the message to replica i of the
+ * is (docs/redundancy.md, "Silent errors"). A witness (docs/audit.md) is asked only when the others
+ * don't agree. Replica i sends the message to replica i of the
  * receiver, and its digest to the others (`hash`), or all send all of it to everybody (`full`).
  *
  *   lane.held ─▶ held 17 ─▶ held 18 ─▶ …      claim[slot]: what replica `slot` of the sender says
@@ -49,11 +50,22 @@ static void flip_injected(struct kept *k, struct mailbox *m)
 void compare_seal(struct kept *k)
 {
 	struct mailbox *m = link_self()->mailbox;
+	bool flips = UNLIKELY(m && atomic_load_explicit(&m->flips, memory_order_relaxed) > 0);
+	bool early = flips && atomic_load_explicit(&m->flip_early, memory_order_relaxed);
 
-	if (replicas.compare == COMPARE_HASH)
-		k->digest = digest_of(k->payload, k->envelope.length);
-	if (UNLIKELY(m && atomic_load_explicit(&m->flips, memory_order_relaxed) > 0))
+	if (early)
 		flip_injected(k, m);
+	k->digested =
+	    replicas.compare == COMPARE_HASH && living_count(&replicas.view, replicas.rank) > 1;
+	if (k->digested)
+		k->digest = digest_of(k->payload, k->envelope.length);
+	if (flips && !early)
+		flip_injected(k, m);
+}
+
+bool compare_is_needless(uint32_t rank, uint32_t context)
+{
+	return living_count(&replicas.view, rank) == 1 && !replica_lane(rank, context)->held;
 }
 
 /* ---- what is held ---- */
@@ -131,21 +143,42 @@ static bool claims_agree(const struct claim *a, const struct claim *b)
 	return a->digest.low == b->digest.low && a->digest.high == b->digest.high;
 }
 
-/* The slots that agree with more than half of those that have claimed; 0: there are none. */
-static unsigned majority(const struct held *h)
+/* The slots that agree with more than half of these, which have claimed; 0: there are none. */
+static unsigned majority(const struct held *h, unsigned among)
 {
 	for (uint32_t s = 0; s < LIVING_DEGREE_MAX; s++) {
 		unsigned with = 0;
 
-		if (!(h->said & 1u << s))
+		if (!(among & 1u << s))
 			continue;
 		for (uint32_t t = 0; t < LIVING_DEGREE_MAX; t++)
-			if ((h->said & 1u << t) && claims_agree(&h->claim[s], &h->claim[t]))
+			if ((among & 1u << t) && claims_agree(&h->claim[s], &h->claim[t]))
 				with |= 1u << t;
-		if (2 * __builtin_popcount(with) > __builtin_popcount(h->said))
+		if (2 * __builtin_popcount(with) > __builtin_popcount(among))
 			return with;
 	}
 	return 0;
+}
+
+/* Those whose claims count. A witness counts when the others don't agree: it begins at an earlier
+ * state than its rank's other copy, and may differ from both because both are wrong. */
+static unsigned jury(const struct held *h)
+{
+	unsigned others = h->said & ~(1u << LIVING_WITNESS);
+
+	return replicas.view.audits && others != 0 && majority(h, others) ? others : h->said;
+}
+
+/* Those whose copies are as good, of the jury or not. */
+static unsigned agreeing(const struct held *h, unsigned right)
+{
+	unsigned with = right;
+
+	for (uint32_t t = 0; right && t < LIVING_DEGREE_MAX; t++)
+		if ((h->said & 1u << t) &&
+		    claims_agree(&h->claim[__builtin_ctz(right)], &h->claim[t]))
+			with |= 1u << t;
+	return with;
 }
 
 static const struct kept *copy_among(const struct held *h, unsigned slots)
@@ -172,8 +205,9 @@ static void bytes_compare(struct proto_sdc *p, const struct kept *a, const struc
 
 static void difference_tell(uint32_t rank, uint32_t context, const struct held *h, unsigned right)
 {
-	uint32_t one = (uint32_t)__builtin_ctz(right ? right : h->said);
-	unsigned others = h->said & ~(right ? right : 1u << one);
+	unsigned said = jury(h);
+	uint32_t one = (uint32_t)__builtin_ctz(right ? right : said);
+	unsigned others = said & ~(right ? right : 1u << one);
 	const struct claim *a = &h->claim[one];
 	/* none: one replica alone, and its copy is not what it had claimed */
 	const struct claim *b = others ? &h->claim[__builtin_ctz(others)] : a;
@@ -182,8 +216,8 @@ static void difference_tell(uint32_t rank, uint32_t context, const struct held *
 			      .context = context,
 			      .number = h->number,
 			      .length = a->length,
-			      .said = h->said,
-			      .guilty = right ? h->said & ~right : 0,
+			      .said = said,
+			      .guilty = right ? said & ~right : 0,
 			      .envelope = !envelopes_agree(a, b)};
 
 	if (copy && b->copy && copy->envelope.length == b->copy->envelope.length)
@@ -215,22 +249,38 @@ static bool held_give_up(uint32_t rank, uint32_t context, struct held *h)
 	return false;
 }
 
+/* The witness computes what it has left out, and says what this message is. */
+static bool witness_call(uint32_t rank, uint32_t context, struct held *h)
+{
+	struct envelope e = {.kind = REPLICA_SPEAK};
+
+	if (h->called)
+		return false;
+	h->called = true;
+	replica_tell(living_process(&replicas.view, rank, LIVING_WITNESS), &e, NULL);
+	link_sdc_tell(&(struct proto_sdc){
+	    .from = rank, .context = context, .number = h->number, .said = h->said, .called = 1});
+	return false;
+}
+
 /* True: it has been handed up. */
 static bool held_judge(uint32_t rank, uint32_t context, struct lane *l)
 {
 	struct held *h = l->held;
-	unsigned right;
+	unsigned right, missing = living_mask(rank) & ~(h->said | h->excused);
+	bool witness = living_is_witness(&replicas.view, rank, LIVING_WITNESS) &&
+		       (missing & 1u << LIVING_WITNESS);
 	const struct kept *copy;
 
-	if (h->undecided || (living_mask(rank) & ~(h->said | h->excused)) != 0)
+	if (h->undecided || (missing & ~(witness ? 1u << LIVING_WITNESS : 0)) != 0)
 		return false;
-	right = majority(h);
+	right = agreeing(h, majority(h, jury(h)));
 	if (!right)
-		return held_give_up(rank, context, h);
+		return witness ? witness_call(rank, context, h) : held_give_up(rank, context, h);
 	copy = copy_among(h, right);
 	if (!copy)
 		return copy_fetch(rank, context, h, right) ? false : held_give_up(rank, context, h);
-	if (right != h->said)
+	if (jury(h) & ~right)
 		difference_tell(rank, context, h, right);
 	l->held = h->next;
 	receipt_hand_up(living_process(&replicas.view, rank, replicas.slot), copy->envelope,
@@ -356,6 +406,29 @@ void compare_adopt(uint32_t process, uint32_t source)
 
 	held_each(&replicas.remote[living_rank_of(process, nranks)], adopt,
 		  1u << living_slot_of(process, nranks), 1u << living_slot_of(source, nranks));
+}
+
+/* Unless nobody is left who could say it again. */
+static void claims_drop(struct held *h, unsigned guilty, unsigned living)
+{
+	if ((h->said & ~guilty) == 0 && (living & ~h->excused & ~guilty) == 0)
+		return;
+	h->said &= (unsigned char)~guilty;
+	h->undecided = false;
+	for (uint32_t s = 0; s < LIVING_DEGREE_MAX; s++) {
+		if (!(guilty & 1u << s))
+			continue;
+		kept_free(h->claim[s].copy);
+		h->claim[s].copy = NULL;
+	}
+}
+
+void compare_discredit(uint32_t process)
+{
+	uint32_t rank = living_rank_of(process, replicas.view.nranks);
+
+	held_each(&replicas.remote[rank], claims_drop,
+		  1u << living_slot_of(process, replicas.view.nranks), living_mask(rank));
 }
 
 static void ask_anew(struct held *h, unsigned to, unsigned from)

@@ -164,8 +164,12 @@ static bool wire_skips(uint32_t rank, uint32_t slot, const struct wire *w)
 	return !w->begun && number_reached(replica_lane(rank, e->context)->acked[slot], e->number);
 }
 
-static bool digest_send(struct wire *w, uint32_t process, const struct kept *k)
+static bool digest_send(struct wire *w, uint32_t process, struct kept *k)
 {
+	if (UNLIKELY(!k->digested)) { /* of when this process was alone */
+		k->digest = digest_of(k->payload, k->envelope.length);
+		k->digested = true;
+	}
 	struct digest_said said = {k->digest, k->envelope.length, k->envelope.kind};
 	struct envelope e = k->envelope;
 
@@ -174,7 +178,7 @@ static bool digest_send(struct wire *w, uint32_t process, const struct kept *k)
 	return w->channel->send(process, &e, &said);
 }
 
-static bool kept_send(struct wire *w, uint32_t process, const struct kept *k)
+static bool kept_send(struct wire *w, uint32_t process, struct kept *k)
 {
 	uint32_t slot = living_slot_of(process, replicas.view.nranks);
 
@@ -227,8 +231,17 @@ static void ask_everybody(void)
 			replica_tell(p, &e, NULL);
 }
 
+/* A witness computes no further than to its first message that not all others have, unless it has
+ * been told to speak, or has so much to catch up with that it is done meanwhile. */
+static bool is_held_back(void)
+{
+	return redundant_is_witness() && !replicas.speaks && !replicas.hooks.is_late();
+}
+
 static bool may_leave(size_t length)
 {
+	if (UNLIKELY(replicas.view.audits) && is_held_back())
+		return false;
 	replicas.hooks.output();
 	if (UNLIKELY(!determinants_are_safe()))
 		return false;
@@ -292,9 +305,9 @@ static void kept_append(uint32_t rank, struct kept *k)
 	struct remote *to = &replicas.remote[rank];
 	uint32_t carried[LIVING_DEGREE_MAX], n = 0;
 
+	k->serial = ++replicas.serial;
 	compare_seal(k);
 	replica_lane(rank, k->envelope.context)->sent = k->envelope.number;
-	k->serial = ++replicas.serial;
 	k->next = NULL;
 	k->prev = to->last;
 	if (to->last)
@@ -340,8 +353,8 @@ static bool control_send(uint32_t rank, const struct envelope *e)
 	return true;
 }
 
-/* A shadow sends what its main has sent before; once it is promoted, too, until it has caught up.
- * Acknowledgements never say too much, so what all have they get from nobody. */
+/* A shadow, or a witness, sends what others have sent before; once it is promoted, too, until it
+ * has caught up. Acknowledgements never say too much, so what all have they get from nobody. */
 static bool is_skipped(uint32_t rank, const struct envelope *e)
 {
 	struct lane *l = replica_lane(rank, e->context);
@@ -357,6 +370,11 @@ static bool is_skipped(uint32_t rank, const struct envelope *e)
 	return true;
 }
 
+static bool is_behind(void)
+{
+	return replicas.view.shadows || (replicas.view.audits && replicas.slot == LIVING_WITNESS);
+}
+
 static bool mirror_send(uint32_t rank, const struct envelope *e, const void *payload)
 {
 	if (UNLIKELY(e->kind > RECORD_SYNC))
@@ -365,7 +383,7 @@ static bool mirror_send(uint32_t rank, const struct envelope *e, const void *pay
 		replicas.arrive(rank, e, payload);
 		return true;
 	}
-	if (replicas.view.shadows && is_skipped(rank, e))
+	if (is_behind() && is_skipped(rank, e))
 		return true;
 	if (!may_leave(e->length))
 		return false;

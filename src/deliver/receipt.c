@@ -91,11 +91,17 @@ void receipt_hand_up(uint32_t process, struct envelope e, const void *payload)
 	replicas.arrive(living_rank_of(process, replicas.view.nranks), &e, payload);
 }
 
+static bool is_taken_as_it_is(uint32_t process, const struct envelope *e)
+{
+	return replicas.compare == COMPARE_OFF ||
+	       compare_is_needless(living_rank_of(process, replicas.view.nranks), e->context);
+}
+
 static void message_up(uint32_t process, const struct envelope *e, const void *payload)
 {
 	struct kept *k;
 
-	if (LIKELY(replicas.compare == COMPARE_OFF)) {
+	if (LIKELY(is_taken_as_it_is(process, e))) {
 		receipt_hand_up(process, *e, payload);
 		return;
 	}
@@ -124,7 +130,7 @@ void receipt_matched(uint32_t rank, uint64_t id)
 /* A message whose parts are here goes up. Takes over k. */
 static void assembly_up(uint32_t process, struct kept *k)
 {
-	if (replicas.compare != COMPARE_OFF) {
+	if (!is_taken_as_it_is(process, &k->envelope)) {
 		compare_message(process, k);
 		return;
 	}
@@ -245,6 +251,9 @@ void receipt_arrive(uint32_t process, const struct envelope *e, const void *payl
 	}
 	case REPLICA_FETCH:
 		mirror_fetch(process, e->context, e->number);
+		return;
+	case REPLICA_SPEAK:
+		replicas.speaks = true;
 		return;
 	case REPLICA_TAKEN:
 		mirror_taken(process, e->number, e->id == 1);

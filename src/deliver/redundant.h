@@ -21,6 +21,8 @@ struct redundant_hooks {
 	void (*demoted)(void);
 	/* Something is about to leave the rank: say what was decided and not said yet. */
 	void (*output)(void);
+	/* So much has come that the program has not come to that it had better go on. */
+	bool (*is_late)(void);
 };
 
 /* This job has replicas. Set by deliver_open. */
@@ -34,10 +36,13 @@ extern const struct channel_ops channel_redundant;
 
 /* This process decides for its rank. */
 bool redundant_leads(void);
-/* It is a shadow: slow, mute, and behind the main of its rank (docs/shadows.md). */
+/* It is a shadow: slow, mute, and behind the main of its rank (docs/shadows.md); or a witness. */
 bool redundant_is_shadow(void);
 /* While all live a process waits for messages of its own slot only: nothing is compared, nobody is a shadow. */
 bool redundant_slots_are_apart(void);
+/* It is a witness: it stands still at an earlier state of its rank, and is mute, until the other
+ * processes of the rank differ (docs/audit.md). */
+bool redundant_is_witness(void);
 /* To the living followers, in order; the next output waits until they have it in their nodes'
  * memory. The envelope's kind and number are set here. At most 4 KiB. */
 void redundant_determine(struct envelope *e, const void *payload);

@@ -62,7 +62,9 @@ static bool shadows; /* the second process of each rank is slow and mute (docs/s
  * flip_each'th, get a wrong bit (0: none) */
 static uint32_t flip_slot, flip_at, flip_each, flip_records, flipped;
 static struct proto_sdc told; /* the last one */
-static uint32_t told_count;
+static uint32_t told_count, calls;
+/* The third process of each rank is a witness (docs/audit.md). */
+static bool audits, witnesses_are_late;
 
 static uint32_t draw(uint32_t below)
 {
@@ -84,6 +86,9 @@ void link_abort(int code)
 
 void link_sdc_tell(struct proto_sdc *found)
 {
+	calls += found->called;
+	if (found->called)
+		return;
 	told = *found;
 	told_count++;
 }
@@ -289,6 +294,10 @@ static void on_demoted(void)
 static void on_output(void)
 {
 }
+static bool is_late(void)
+{
+	return witnesses_are_late;
+}
 
 /* ---- the scheduler ---- */
 
@@ -301,7 +310,8 @@ static void switch_to(uint32_t p)
 
 static void everything_begins(size_t kept_max)
 {
-	static const struct redundant_hooks hooks = {on_heard, on_promoted, on_demoted, on_output};
+	static const struct redundant_hooks hooks = {on_heard, on_promoted, on_demoted, on_output,
+						     is_late};
 	struct error err;
 	memset(process, 0, sizeof(process));
 	memset(queue, 0, sizeof(queue));
@@ -309,6 +319,7 @@ static void everything_begins(size_t kept_max)
 	memset(segment, 0, segment_used);
 	segment_layout(segment, processes, 2, 1);
 	segment->shadows = shadows ? RANKS : 0;
+	segment->audits = audits;
 	deaths_told = 0;
 	for (me = 0; me < processes; me++) {
 		process[me].link = (struct link){.rank = me % RANKS,
@@ -354,6 +365,8 @@ static bool has_all(const struct redundant_process *p, uint32_t rank)
 /* Nobody waits for the shadow of a main that has ended. */
 static bool is_needed(uint32_t p)
 {
+	if (audits)
+		return p < 2 * RANKS || (process[p - RANKS].dead && process[p - 2 * RANKS].dead);
 	return !shadows || p < RANKS || process[p - RANKS].dead;
 }
 
@@ -398,6 +411,15 @@ static void everything_ends(void)
 	}
 }
 
+/* Then the head ends witnesses, since nobody serves them any more. */
+static bool anybody_left(void)
+{
+	for (uint32_t p = 0; p < processes; p++)
+		if (process[p].left)
+			return true;
+	return false;
+}
+
 /* One job: victims die after so many steps and are noticed some steps later. Returns the steps. */
 static int job(unsigned seed, size_t kept_max, const uint32_t *victim, const int *when,
 	       int nvictims)
@@ -409,7 +431,7 @@ static int job(unsigned seed, size_t kept_max, const uint32_t *victim, const int
 		assert_true(steps < 400000); /* somebody waits for ever */
 		for (int i = 0; i < nvictims; i++) {
 			if (!process[victim[i]].dead && !process[victim[i]].left &&
-			    steps >= when[i]) {
+			    steps >= when[i] && !(audits && anybody_left())) {
 				kill_process(victim[i]);
 				noticed[i] = steps + 1 + (int)draw(200);
 			}
@@ -632,6 +654,8 @@ static void two_of_each_rank_of_three_may_die(void **unused)
 	}
 }
 
+#include "deliver/redundant_audit_cases.h"
+
 /* ---- memory of long messages ---- */
 
 static int lent_over(void **unused)
@@ -718,6 +742,11 @@ int main(void)
 	    cmocka_unit_test_teardown(no_flip_is_missed_by_two, compared_over),
 	    cmocka_unit_test_teardown(flips_are_corrected_by_three, compared_over),
 	    cmocka_unit_test_teardown(two_of_each_rank_of_three_may_die, compared_over),
+	    cmocka_unit_test_teardown(a_witness_that_nobody_asks_holds_nobody_up, audits_over),
+	    cmocka_unit_test_teardown(a_witness_decides_between_two_that_differ, audits_over),
+	    cmocka_unit_test_teardown(a_wrong_witness_does_no_harm, audits_over),
+	    cmocka_unit_test_teardown(a_witness_goes_on_when_nobody_else_is_left, audits_over),
+	    cmocka_unit_test_teardown(claims_of_the_convicted_are_void, audits_over),
 	    cmocka_unit_test(memory_of_long_messages_is_used_again),
 	};
 	return cmocka_run_group_tests(tests, segment_get, segment_put);

@@ -168,9 +168,15 @@ static void view_follow(uint32_t number)
 	struct segment *s = link_self()->segment;
 
 	inheritance_take();
-	for (uint32_t p = 0; p < replicas.nprocesses; p++)
-		if (atomic_load(&segment_mailbox(s, p)->lost) && living_lose(&replicas.view, p))
-			wire_forget(&replicas.wire[p]);
+	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
+		uint32_t how = atomic_load(&segment_mailbox(s, p)->lost);
+
+		if (how == 0 || !living_lose(&replicas.view, p))
+			continue;
+		wire_forget(&replicas.wire[p]);
+		if (how == LIVING_CONVICTED)
+			compare_discredit(p);
+	}
 	replicas.view.number = number;
 	mirror_follow_view();
 	compare_follow_view();
@@ -270,6 +276,7 @@ static void become(uint32_t process)
 	wire_forget(&replicas.wire[source]);
 	wire_forget(&replicas.wire[process]);
 	compare_become();
+	replicas.speaks = false;
 	replicas.wire[source].done = replicas.wire[process].done = false;
 	replicas.wire[source].heard = replicas.determined;
 	replicas.wire[source].synced = replicas.syncs;
@@ -282,6 +289,7 @@ void redundant_rejoin(bool fresh)
 
 	if (!fresh)
 		return;
+	replicas.view.audits = l->segment->audits != 0; /* hale restart may be without */
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
 		if (atomic_load(&segment_mailbox(l->segment, p)->lost) &&
 		    living_lose(&replicas.view, p))
@@ -370,7 +378,10 @@ hale_status_t redundant_open(channel_arrive_t *arrive, const struct redundant_ho
 	const struct link *l = link_self();
 
 	replicas = (struct replicas){
-	    .view = {.nranks = l->nranks, .degree = l->degree, .shadows = l->segment->shadows > 0},
+	    .view = {.nranks = l->nranks,
+		     .degree = l->degree,
+		     .shadows = l->segment->shadows > 0,
+		     .audits = l->segment->audits != 0},
 	    .process = l->process,
 	    .rank = l->rank,
 	    .slot = living_slot_of(l->process, l->nranks),
@@ -422,12 +433,15 @@ void redundant_leave(void)
 			replica_tell(p, &e, NULL);
 }
 
-/* Nobody waits for shadows, which come much later: when all mains have ended so has the job. */
+/* Nobody waits for shadows, which come much later: when all mains have ended so has the job. Nor
+ * for witnesses. */
 static bool must_be_done(uint32_t process)
 {
 	const struct living *v = &replicas.view;
 
 	return process != replicas.process && replica_lives(process) &&
+	       !living_is_witness(v, living_rank_of(process, v->nranks),
+				  living_slot_of(process, v->nranks)) &&
 	       (!v->shadows || living_leader(v, living_rank_of(process, v->nranks)) ==
 				   (int)living_slot_of(process, v->nranks));
 }
@@ -440,9 +454,15 @@ bool redundant_left(void *unused)
 	return replicas.busy == 0;
 }
 
+bool redundant_is_witness(void)
+{
+	return living_is_witness(&replicas.view, replicas.rank, replicas.slot);
+}
+
 bool redundant_is_shadow(void)
 {
-	return replicas.view.shadows && replicas.leader != (int)replicas.slot;
+	return (replicas.view.shadows && replicas.leader != (int)replicas.slot) ||
+	       redundant_is_witness();
 }
 
 bool redundant_slots_are_apart(void)

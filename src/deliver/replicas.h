@@ -42,6 +42,7 @@ enum replica_record {
 	REPLICA_SYNCED, /* number: of the change of leader; all that its sender kept came before */
 	REPLICA_FETCH,	/* context, number: send that message in full */
 	REPLICA_TAKEN, /* number: of a loan; id 1: its message is here, 0: it is to come in parts */
+	REPLICA_SPEAK, /* to a witness: say what your messages are */
 };
 
 struct big {
@@ -80,6 +81,7 @@ struct held {
 	unsigned char asked;   /* for their copy */
 	unsigned char spoilt;  /* their copy is not what they have claimed */
 	bool undecided;	       /* no majority, and the head knows */
+	bool called;	       /* … among all but the witness, which was told to speak */
 	struct claim claim[LIVING_DEGREE_MAX];
 };
 
@@ -88,6 +90,7 @@ struct kept {
 	struct kept *next, *prev;
 	uint64_t serial; /* counts what was kept */
 	struct digest digest;
+	bool digested; /* else it has none yet: nobody was there to compare with */
 	uint32_t full; /* bit mask of the slots that have asked for all of it */
 	size_t room;   /* of payload (blocks.c) */
 	struct envelope envelope;
@@ -128,7 +131,7 @@ struct word {
 	unsigned char payload[];
 };
 
-/* --sdc: how messages of a rank's replicas are compared. */
+/* --sdc, --audit: how messages of a rank's replicas are compared. */
 enum compare_mode { COMPARE_OFF, COMPARE_HASH, COMPARE_FULL };
 
 /* What of a rank's messages a process transmits to another one. */
@@ -173,6 +176,7 @@ extern struct replicas {
 	bool lead_again;	     /* somebody has synced */
 	bool leads, leaving;
 	bool suspended; /* words and messages wait */
+	bool speaks;	/* this witness has been told to */
 	enum compare_mode compare;
 	bool rejoined; /* everybody is to hear anew what this process has */
 } replicas;
@@ -208,12 +212,16 @@ void compare_digest(uint32_t process, const struct envelope *e, const struct dig
 void compare_follow_view(void);
 /* That process is a copy of `source`, which has said what the copy won't say again. */
 void compare_adopt(uint32_t process, uint32_t source);
+/* That process has died, and what it has claimed is not believed. */
+void compare_discredit(uint32_t process);
 /* This process is a copy itself: what its source has asked for goes to that one. */
 void compare_become(void);
 void compare_forget(struct lane *l);
 struct digest digest_of(const void *payload, size_t length);
 /* Of a message as the program has sent it; then --inject flip may change what is sent. */
 void compare_seal(struct kept *k);
+/* Nobody else is there, or has been, who could say what a message of that rank is. */
+bool compare_is_needless(uint32_t rank, uint32_t context);
 
 /* determinants.c: those of this rank's leader. */
 void determinant_arrive(uint32_t process, const struct envelope *e, const void *payload);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "head/audit.h"
 #include "head/checkpoint/checkpoint.h"
 #include "head/faults/faults.h"
 #include "head/migration/leave.h"
@@ -34,8 +35,9 @@ struct head_rank {
 	int exit_status; /* as a shell has it; valid when ended */
 	bool aborted;	 /* called MPI_Abort */
 	int abort_code;
-	bool convicted;	 /* it has sent wrong messages (sdc.c), and is being ended */
-	int last_signal; /* that it died of, since the last checkpoint */
+	bool convicted;	    /* it has sent wrong messages (sdc.c), and is being ended */
+	double computes_at; /* it was told last that it computes and calls no MPI; 0: never */
+	int last_signal;    /* that it died of, since the last checkpoint */
 	double launched_at;
 	struct loop_timer lost; /* its process is gone, the shell that started it is not */
 	struct head *head;
@@ -135,6 +137,9 @@ struct head {
 	uint32_t degree; /* replicas of each rank */
 	struct living view;
 	struct head_shadows shadows;
+	struct head_audit audit;
+	uint32_t
+	    sdc_back; /* the checkpoint that was gone back to since messages differed; 0: none */
 	job_state_t state;
 	bool mpi_seen;	 /* some rank called MPI_Init */
 	bool restarted;	 /* by hale restart: there is no beginning to go back to */

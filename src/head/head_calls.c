@@ -13,13 +13,19 @@ static void checkpoint_over(struct head *h, const char *folder, const char *why)
 	requeue_checkpoint_over(h, folder, why);
 }
 
+static void replica_returned(struct head *h, uint32_t process, const struct report_clone *c)
+{
+	shadows_returned(h, process, c);
+	audit_returned(h, process, c);
+}
+
 const struct head_calls head_calls = {
     .event = head_take_event,
     .step = head_take_step,
     .end = head_end_job,
     .roll_back = head_roll_job_back,
     .rank_ended = head_take_ended,
-    .replica_returned = shadows_returned,
+    .replica_returned = replica_returned,
     .all_gone_soon = head_look_for_end,
     .launch_all = head_launch_job,
     .adopt = head_adopt_nodes,
@@ -28,6 +34,7 @@ const struct head_calls head_calls = {
     .settled_soon = head_put_off_over_soon,
     .partition_moved = head_partition_begin,
     .view_changed = replicas_publish,
+    .view_restored = audit_begin,
     .save = succession_save,
     .superseded = takeover_check,
     .checkpoint_over = checkpoint_over,

@@ -26,6 +26,7 @@ struct head_calls {
 	void (*settled_soon)(struct head *h);
 	void (*partition_moved)(struct head *h);
 	void (*view_changed)(struct head *h);
+	void (*view_restored)(struct head *h);
 	void (*save)(struct head *h);
 	bool (*superseded)(struct head *h);
 	void (*checkpoint_over)(struct head *h, const char *folder, const char *why);
@@ -135,6 +136,12 @@ static inline void head_partition_moved(struct head *h)
 static inline void head_view_changed(struct head *h)
 {
 	h->up->view_changed(h);
+}
+
+/* All processes of a checkpoint of a job with replicas run again. */
+static inline void head_view_restored(struct head *h)
+{
+	h->up->view_restored(h);
 }
 
 /* Writes the record for the head that may follow (succession.h). */

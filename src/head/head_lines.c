@@ -33,11 +33,13 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 	char time[16], mtbf[CKPT_MTBF];
 
 	if (o->shadows > 0) {
-		add(text, len, "each has a shadow, %ld on a core, and no checkpoints",
-		    o->shadows);
+		add(text, len, "each has a shadow, %ld on a core, and no checkpoints", o->shadows);
 		return;
 	}
-	if (h->degree > 1 && o->replicas_first)
+	if (o->audit > 0)
+		add(text, len, "audited rank after rank, %s each, and ",
+		    units_show_seconds(o->audit, time));
+	else if (h->degree > 1 && o->replicas_first)
 		add(text, len, "each runs in %ld of up to %u processes, and ", o->replicas_first,
 		    h->degree);
 	else if (h->degree > 1)
@@ -45,7 +47,7 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 		    o->replicas_of ? "they run" : "each runs", o->replicas_of ? "1 or " : "",
 		    h->degree);
 	if (h->degree > 1 && o->ckpt_every <= 0) {
-		add(text, len, o->sdc ? "no checkpoints" : "checkpoints on request only");
+		add(text, len, "checkpoints on request only");
 		return;
 	}
 	if (o->ckpt_auto && h->files.refused[0]) {
@@ -126,6 +128,10 @@ static void add_counts(const struct head *h, char *text, size_t *len)
 	if (h->degree > 1) {
 		add_count(text, len, r->replicas_lost, "lost replica");
 		add(text, len, ", ");
+		if (r->audits) {
+			add_count(text, len, r->audit_count, "audit");
+			add(text, len, ", ");
+		}
 	}
 	add_count(text, len, sums[0].bytes.count + sums[1].bytes.count, "checkpoint");
 	if (r->restarts > 0) {

@@ -162,6 +162,7 @@ static struct node_set_config make_config(struct head *h)
 						   .local = o->ckpt_local,
 						   .bind = (uint32_t)o->bind,
 						   .hang_ns = (uint64_t)(o->hang_after * 1e9),
+						   .compute_ns = (uint64_t)(o->hang_compute * 1e9),
 						   .folder = "",
 						   .tag = ""}};
 
@@ -171,7 +172,8 @@ static struct node_set_config make_config(struct head *h)
 	config.setup.flags =
 	    (uint32_t)h->program->preload_mpi * SETUP_PRELOAD_ONE | (o->no_mpi ? SETUP_NO_MPI : 0) |
 	    (o->net_encrypt ? SETUP_ENCRYPT : 0) | (o->no_fsync ? SETUP_NOFSYNC : 0) |
-	    (o->report_bindings ? SETUP_SAY_PINS : 0) | (o->agent_lost_ends ? 0 : SETUP_ADOPT);
+	    (o->report_bindings ? SETUP_SAY_PINS : 0) | (o->agent_lost_ends ? 0 : SETUP_ADOPT) |
+	    (o->audit > 0 ? SETUP_AUDITS : 0) | (o->sdc ? SETUP_STORE_ALL : 0);
 	if (!takeover_possible(h))
 		return config;
 	config.setup.grace_ns = (uint64_t)(o->head_grace * 1e9);
@@ -264,7 +266,8 @@ hale_status_t head_launch_job(struct head *h, struct error *err)
 	hale_status_t status;
 
 	replicas_begin(h);
-	status = node_set_layout(&h->node_set, ++h->generation, h->degree > 1 ? h->view.lost : NULL, err);
+	status = node_set_layout(&h->node_set, ++h->generation, h->degree > 1 ? h->view.lost : NULL,
+				 err);
 	if (status != HALE_OK)
 		return status;
 	inject_arm_mailboxes(h);
@@ -297,6 +300,7 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 {
 	struct options *o = h->o;
 	hale_status_t status = HALE_OK;
+	uint32_t n = o->audit > 0 ? (uint32_t)o->ranks : h->nranks; /* copies come later */
 
 	*p = (struct placement){0};
 	if (o->hosts)
@@ -309,12 +313,12 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 	if (h->hosts.slurm && h->hosts.count == 1 && o->nodes > 1)
 		hosts_fini(&h->hosts);
 	if (status == HALE_OK && h->hosts.count > 0)
-		status =
-		    hosts_place(&h->hosts, h->nranks, o->nodes, o->per_node, o->spares, p, err);
+		status = hosts_place(&h->hosts, n, o->nodes, o->per_node, o->spares, p, err);
 	else if (status == HALE_OK)
-		status =
-		    placement_make(p, h->nranks, (uint32_t)o->nodes, (uint32_t)o->per_node, err);
+		status = placement_make(p, n, (uint32_t)o->nodes, (uint32_t)o->per_node, err);
 	*nodes = p->nodes;
+	if (status == HALE_OK && o->audit > 0)
+		status = audit_place(h, p, err);
 	return status == HALE_OK && o->shadows ? shadows_place(h, p, err) : status;
 }
 
@@ -540,7 +544,8 @@ int head_run(const struct head_start *start)
 	h->report = (struct report){.job = h->id.job,
 				    .ranks = (uint32_t)h->o->ranks,
 				    .degree = h->degree,
-				    .compares = h->o->sdc != NULL,
+				    .compares = h->o->sdc != NULL || h->o->audit > 0,
+				    .audits = h->o->audit > 0,
 				    .seed = h->o->seed};
 	record_init(&h->files.record);
 	h->ranks = calloc(h->nranks, sizeof(*h->ranks));

@@ -43,7 +43,8 @@ bool replicas_init(struct head *h)
 {
 	h->view = (struct living){.nranks = (uint32_t)h->o->ranks,
 				  .degree = h->degree,
-				  .shadows = h->o->shadows > 0};
+				  .shadows = h->o->shadows > 0,
+				  .audits = h->o->audit > 0};
 	h->view.lost = calloc(h->nranks, 1);
 	h->moves.clones.homes = calloc(h->nranks, sizeof(*h->moves.clones.homes));
 	h->moves.clones.died_at = calloc(h->nranks, sizeof(*h->moves.clones.died_at));
@@ -60,6 +61,7 @@ bool replicas_init(struct head *h)
 void replicas_fini(struct head *h)
 {
 	shadows_fini(h);
+	audit_fini(h);
 	free(h->view.lost);
 	free(h->moves.clones.homes);
 	free(h->moves.clones.died_at);
@@ -100,6 +102,7 @@ void replicas_begin(struct head *h)
 	memset(h->moves.clones.dropped, 0, h->nranks);
 	memset(h->moves.clones.insists, 0, h->nranks);
 	wanted_at_first(h);
+	audit_begin(h);
 	for (uint32_t p = 0; p < h->nranks; p++) {
 		h->view.lost[p] = living_slot_of(p, h->view.nranks) >=
 				  h->moves.clones.wanted[living_rank_of(p, h->view.nranks)];
@@ -117,8 +120,11 @@ void replicas_say_placement(const struct head *h)
 	const uint32_t *node_of = h->node_set.placement.node_of;
 	uint32_t together = 0, n = h->view.nranks;
 
-	if (h->shadows.of) {
-		shadows_say_placement(h);
+	if (h->shadows.of || h->view.audits) {
+		if (h->view.audits)
+			audit_say_placement(h);
+		else
+			shadows_say_placement(h);
 		return;
 	}
 	for (uint32_t r = 0; r < n; r++)
@@ -152,6 +158,8 @@ static bool replica_lose(struct head *h, uint32_t process, const char *why)
 	uint32_t rank = living_rank_of(process, h->view.nranks);
 
 	living_lose(&h->view, process);
+	if (h->ranks[process].convicted)
+		h->view.lost[process] = LIVING_CONVICTED;
 	h->moves.clones.died_at[process] = clock_seconds();
 	h->moves.clones.homes[process] = h->node_set.placement.node_of[process];
 	if (living_count(&h->view, rank) == 0)
@@ -184,6 +192,7 @@ static void survived(struct head *h)
 	shadows_settle(h);
 	replicas_publish(h);
 	clone_lost_one(h);
+	audit_settle(h);
 	checkpoint_replica_died(h);
 	clone_soon(h);
 }
@@ -204,13 +213,16 @@ bool replicas_survive_death(struct head *h, uint32_t process, const char *how)
 		snprintf(who, sizeof(who), "its %s", shadows_role(h, process));
 	snprintf(why, sizeof(why), "%s was killed by %s", who, how);
 	if (!replica_lose(h, process, why)) {
-		head_say(h, h->shadows.of ? "main and shadow (%u processes) of rank %u are dead"
-					  : "all %u replicas of rank %u are dead",
+		head_say(h,
+			 h->shadows.of ? "main and shadow (%u processes) of rank %u are dead"
+				       : "all %u replicas of rank %u are dead",
 			 h->degree, rank);
 		return false;
 	}
 	units_show_seconds(head_seconds(h), after);
-	if (h->moves.clones.dropped[process])
+	if (h->moves.clones.dropped[process] && h->view.audits)
+		log_info("rank %u: the copy in slot %u is ended", rank, slot);
+	else if (h->moves.clones.dropped[process])
 		head_say(h, "rank %u: replica %u is dropped, as was asked", rank, slot);
 	else if (h->shadows.of)
 		head_say(h, "rank %u: %s after %s", rank, why, after);

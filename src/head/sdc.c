@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "head/head.h"
 #include "head/head_private.h"
+#include "head/recovery/recovery.h"
 #include "head/replicas.h"
 #include "head/watch/watch.h"
 #include "node/proto.h"
@@ -78,6 +79,24 @@ static void nodes_of(const struct head *h, uint32_t rank, char *text, size_t siz
 	}
 }
 
+/* A checkpoint has all replicas, so one with a wrong bit leads to the same difference again: then
+ * it is passed over. */
+static void go_back(struct head *h)
+{
+	uint32_t newest = recover_newest(h);
+
+	if (newest > 0 && newest == h->sdc_back) {
+		head_say(
+		    h,
+		    "messages have differed before since checkpoint %u, so the wrong bit may be in "
+		    "it; the job goes back further",
+		    newest);
+		h->recovery.skip = recovery_skip_more(&h->recovery.skip, newest);
+	}
+	h->sdc_back = recover_newest(h);
+	head_roll_back(h);
+}
+
 static void undecided(struct head *h, struct report_sdc *s)
 {
 	char message[WORDS], nodes[160];
@@ -99,7 +118,7 @@ static void undecided(struct head *h, struct report_sdc *s)
 			 "corrected)",
 		 why ? why : "", "");
 	if (back)
-		head_roll_back(h);
+		go_back(h);
 	else
 		head_end(h, EXIT_SDC);
 }
@@ -116,6 +135,7 @@ static void convicted(struct head *h, struct report_sdc *s, uint32_t process)
 	if (h->view.lost[process] || h->ranks[process].convicted)
 		return;
 	h->ranks[process].convicted = true;
+	audit_convicted(h, process);
 	message_describe(s, message);
 	head_say(h,
 		 "silent error: replica %d of rank %u, on node %s, has sent a wrong copy of %s; it "
@@ -148,6 +168,10 @@ void sdc_found(struct head *h, uint32_t process, const struct proto_sdc *p)
 
 	if (h->state != JOB_RUNNING || h->degree == 1 || p->from >= h->view.nranks)
 		return;
+	if (p->called) {
+		audit_called(h, p->from);
+		return;
+	}
 	if (p->guilty == 0) {
 		undecided(h, &s);
 		return;

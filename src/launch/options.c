@@ -483,6 +483,8 @@ static hale_status_t check_whole(struct options *o, options_for_t which, struct 
 		    err, HALE_ERR_ARGUMENT,
 		    "--spares are nodes of several: say which there are with --hosts or "
 		    "--host, or how many with --nodes");
+	if (which == OPTIONS_RUN && options_check_audit(o, err) != HALE_OK)
+		return err->code;
 	if (which == OPTIONS_RUN && o->replicas > 1) {
 		hale_status_t status = options_check_replicas(o, err);
 

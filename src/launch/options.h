@@ -25,8 +25,9 @@ typedef enum bind_to {
  * removed that nobody has asked for. */
 typedef enum on_success { SUCCESS_DEFAULT, SUCCESS_KEEP, SUCCESS_REMOVE } on_success_t;
 
-/* What a fault changes a bit of: memory of the program, or messages as they leave. */
-typedef enum fault_flip { FLIP_NONE, FLIP_MEMORY, FLIP_MESSAGE } fault_flip_t;
+/* What a fault changes a bit of: memory of the program; messages as they leave; messages as if the
+ * program had computed them wrongly. */
+typedef enum fault_flip { FLIP_NONE, FLIP_MEMORY, FLIP_MESSAGE, FLIP_RESULT } fault_flip_t;
 
 /* What is done with a message that a rank's replicas have sent differently, and of which nobody
  * knows which one is right. */
@@ -34,8 +35,9 @@ typedef enum on_sdc { ON_SDC_STOP, ON_SDC_ROLLBACK } on_sdc_t;
 
 /* A fault to inject: who dies, of what, and when. Exactly one of the four whens is set. */
 struct fault {
-	long rank; /* -1: any, drawn with the seed */
-	long slot; /* which of its replicas */
+	long rank;     /* -1: any, drawn with the seed */
+	char node[64]; /* instead of a rank: all processes that run there, now or later */
+	long slot;     /* which of its replicas */
 	int signal;
 	fault_flip_t flip;	 /* bits that change instead: then count of them, */
 	uint32_t every;		 /* in each so manieth message */
@@ -63,10 +65,12 @@ struct options {
 	uint64_t jump_at;      /* bytes of a shadow's log from which on it jumps; 0: never */
 	long spawn;	       /* processes in reserve for MPI_Comm_spawn; -1: not said */
 	double hang_after;     /* a rank that is stopped for so long counts as dead; 0: never */
+	double hang_compute;   /* … that computes for so long without a call of MPI; 0: never */
 	bool replenish;	       /* dead replicas come back */
 	const char *sdc;       /* --sdc: "hash", "full"; NULL: messages are not compared */
 	on_sdc_t on_sdc;
 	bool given_on_sdc, given_shadows;
+	double audit;	      /* --audit: seconds that each rank is visited for; 0: none is */
 	long nodes, per_node; /* 0: not said */
 	long spares;	      /* nodes that get ranks when others are lost */
 	bool step;	      /* a rank for each task of the Slurm step (slurm_step.h) */

@@ -71,8 +71,10 @@ static bool take_rank(const char *value, struct fault *f)
 
 static bool take_where(const char *value, struct fault *f)
 {
-	f->flip = strcmp(value, "message") == 0 ? FLIP_MESSAGE : FLIP_MEMORY;
-	return f->flip == FLIP_MESSAGE || strcmp(value, "memory") == 0;
+	f->flip = strcmp(value, "message") == 0	 ? FLIP_MESSAGE
+		  : strcmp(value, "result") == 0 ? FLIP_RESULT
+						 : FLIP_MEMORY;
+	return f->flip != FLIP_MEMORY || strcmp(value, "memory") == 0;
 }
 
 /* Of flip: only. */
@@ -82,6 +84,9 @@ static bool take_flip_pair(const char *key, const char *value, struct fault *f)
 
 	if (strcmp(key, "where") == 0)
 		return take_where(value, f);
+	if (strcmp(key, "node") == 0)
+		return *value &&
+		       snprintf(f->node, sizeof(f->node), "%s", value) < (int)sizeof(f->node);
 	if (strcmp(key, "every") == 0)
 		return take_number(value, &f->every);
 	if (strcmp(key, "count") != 0 || !take_number(value, &number))
@@ -142,10 +147,15 @@ hale_status_t options_parse_fault(const char *text, struct fault *f, struct erro
 	}
 	int whens =
 	    (f->after >= 0) + (f->call[0] != 0) + (f->at_checkpoint > 0) + (f->at_restart > 0);
-	if (f->flip != FLIP_NONE && (f->rank == -2 || whens != 1))
+	if (f->flip != FLIP_NONE && ((f->rank == -2) == (f->node[0] == 0) || whens != 1))
 		return error_set(err, HALE_ERR_ARGUMENT,
-				 "the fault '%s' needs rank= and after=", text);
-	if (f->rank == -2 || whens != 1)
+				 "the fault '%s' needs rank= or node=, and after=", text);
+	if (f->node[0] && f->flip == FLIP_MEMORY)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "the fault '%s' is of a whole node: that goes with where=message "
+				 "and where=result",
+				 text);
+	if (f->node[0] == 0 && (f->rank == -2 || whens != 1))
 		return error_set(
 		    err, HALE_ERR_ARGUMENT,
 		    "the fault '%s' needs rank= and one of after=, at-call=, at-ckpt=, "

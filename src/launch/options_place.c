@@ -149,7 +149,8 @@ static hale_status_t take_shadow_rate(struct parser *p)
 	p->o->shadow_rate = strtod(p->value, &end);
 	return *p->value && !*end && p->o->shadow_rate >= 0.001 && p->o->shadow_rate <= 1
 		   ? HALE_OK
-		   : options_bad_value(p, "the share of a core that each shadow may use, from 0.001 to 1");
+		   : options_bad_value(
+			 p, "the share of a core that each shadow may use, from 0.001 to 1");
 }
 
 static hale_status_t take_rejuvenate_after(struct parser *p)
@@ -173,7 +174,8 @@ static hale_status_t take_jump_at(struct parser *p)
 	}
 	return units_parse_bytes(p->value, &p->o->jump_at) && p->o->jump_at > 0
 		   ? HALE_OK
-		   : options_bad_value(p, "a size of the log (64MiB) at which a shadow jumps, or off");
+		   : options_bad_value(p,
+				       "a size of the log (64MiB) at which a shadow jumps, or off");
 }
 
 static hale_status_t take_spawn(struct parser *p)
@@ -228,16 +230,30 @@ static hale_status_t take_replenish(struct parser *p)
 		   : options_bad_value(p, "on (replicas that have died come back) or off");
 }
 
+/* TIME, compute=TIME or both. */
 static hale_status_t take_hang_after(struct parser *p)
 {
-	if (strcmp(p->value, "off") == 0) {
-		p->o->hang_after = 0;
+	char copy[64];
+	char *save = NULL;
+	bool good = strlen(p->value) < sizeof(copy);
+
+	p->o->hang_after = p->o->hang_compute = 0;
+	if (strcmp(p->value, "off") == 0)
 		return HALE_OK;
+	snprintf(copy, sizeof(copy), "%s", p->value);
+	for (char *part = strtok_r(copy, ",", &save); good && part;
+	     part = strtok_r(NULL, ",", &save)) {
+		bool computes = strncmp(part, "compute=", 8) == 0;
+		double *to = computes ? &p->o->hang_compute : &p->o->hang_after;
+
+		good = units_parse_seconds(computes ? part + 8 : part, to) && *to >= 0.1;
 	}
-	return units_parse_seconds(p->value, &p->o->hang_after) && p->o->hang_after >= 0.1
+	return good && (p->o->hang_after > 0 || p->o->hang_compute > 0)
 		   ? HALE_OK
-		   : options_bad_value(p, "a time of 100ms at least, after which a rank that is "
-					  "stopped by a signal counts as dead, or off");
+		   : options_bad_value(
+			 p, "a time of 100ms at least, after which a rank that is "
+			    "stopped by a signal counts as dead; compute=TIME for one that "
+			    "computes and calls no MPI; or off");
 }
 
 static hale_status_t take_sdc(struct parser *p)
@@ -259,15 +275,52 @@ static hale_status_t take_on_sdc(struct parser *p)
 					  "right) or rollback (it goes back)");
 }
 
+static hale_status_t take_audit(struct parser *p)
+{
+	if (strcmp(p->value, "off") == 0) {
+		p->o->audit = 0;
+		return HALE_OK;
+	}
+	p->o->replicas =
+	    LIVING_DEGREE_MAX; /* room for two copies of each, of which nobody has any */
+	p->o->replicas_of = "none";
+	return units_parse_seconds(p->value, &p->o->audit) && p->o->audit >= 0.1 &&
+		       p->o->audit <= 30 * 86400.0
+		   ? HALE_OK
+		   : options_bad_value(p, "a time from 100ms to 30 days, for which each rank is "
+					  "visited, or off");
+}
+
+hale_status_t options_check_audit(struct options *o, struct error *err)
+{
+	char *wish;
+
+	if (o->audit <= 0)
+		return HALE_OK;
+	if (o->given_replicas || o->shadows || o->sdc)
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "--audit makes copies of one rank after the other, and compares by "
+		    "itself; leave out --replicas, --sdc and --shadows, or --audit");
+	if (asprintf(&wish, "HALE_SDC=audit") < 0)
+		wish = NULL;
+	return options_export(o, wish, err);
+}
+
 hale_status_t options_check_sdc(struct options *o, struct error *err)
 {
 	char *wish;
 
+	if (o->hang_compute > 0 && o->replicas < 2)
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "--hang-after compute=TIME: whether a process hangs or has long to "
+		    "compute only another one of its rank can tell; add --replicas 2");
 	if (o->sdc && o->replicas < 2)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--sdc compares what the replicas of a rank send, and there is "
 				 "one process for each rank; add --replicas 2");
-	if (o->given_on_sdc && !o->sdc)
+	if (o->given_on_sdc && !o->sdc && o->audit <= 0)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--on-sdc says what follows when messages differ, and none are "
 				 "compared; add --sdc hash");
@@ -290,19 +343,21 @@ hale_status_t options_check_shadows(struct options *o, struct error *err)
 				       "shadows, and this job has none; add --shadows 4")
 			   : HALE_OK;
 	if (o->replicas != 2)
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "--shadows and --replicas don't go together: the second process of "
-				 "a rank is a shadow, or its equal; leave out one of the two");
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "--shadows and --replicas don't go together: the second process of "
+		    "a rank is a shadow, or its equal; leave out one of the two");
 	if (o->sdc)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--sdc compares what equals send, and shadows send nothing; use "
 				 "--replicas 2 instead of --shadows");
 	if (o->shadows > o->ranks)
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "--shadows %ld: of %ld rank%s no more than %ld shadow%s can share a "
-				 "core; lower it, or raise -n",
-				 o->shadows, o->ranks, o->ranks > 1 ? "s" : "", o->ranks,
-				 o->ranks > 1 ? "s" : "");
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "--shadows %ld: of %ld rank%s no more than %ld shadow%s can share a "
+		    "core; lower it, or raise -n",
+		    o->shadows, o->ranks, o->ranks > 1 ? "s" : "", o->ranks,
+		    o->ranks > 1 ? "s" : "");
 	if (asprintf(&wish, "HALE_SHADOWS=%ld", o->shadows) < 0)
 		wish = NULL;
 	if (options_export(o, wish, err) != HALE_OK)
@@ -316,40 +371,43 @@ hale_status_t options_check_shadows(struct options *o, struct error *err)
 
 hale_status_t options_check_replicas(struct options *o, struct error *err)
 {
+	const char *what = o->audit > 0 ? "--audit" : "--replicas";
 	struct error list;
 
 	if (o->no_mpi)
 		return error_set(
 		    err, HALE_ERR_ARGUMENT,
-		    "--replicas needs MPI, by which replicas know of each other; leave out "
-		    "--no-mpi");
+		    "%s needs MPI, by which the processes of a rank know of each other; leave out "
+		    "--no-mpi",
+		    what);
 	if (o->ckpt_local)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "--replicas and --ckpt-local don't go together in this version; "
-				 "leave out --ckpt-local, and the checkpoints go to --ckpt-dir");
-	if (o->ckpt_every > 0 && (o->shadows || o->sdc))
-		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "%s and checkpoints don't go together in this version; leave out "
-				 "one of the two",
-				 o->shadows ? "--shadows" : "--sdc");
+				 "%s and --ckpt-local don't go together in this version; "
+				 "leave out --ckpt-local, and the checkpoints go to --ckpt-dir",
+				 what);
+	if (o->ckpt_every > 0 && o->shadows)
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "--shadows and checkpoints don't go together in this version; leave "
+		    "out one of the two");
 	if (o->ckpt_auto && (o->given_every || o->given_auto))
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "--ckpt-every auto counts on failures that cost a rollback, and "
 				 "replicas survive most; with --replicas say a time");
 	if (o->ranks * o->replicas > JOB_RANKS_MAX)
 		return error_set(err, HALE_ERR_ARGUMENT,
-				 "%ld ranks with %ld replicas are more than %d processes", o->ranks,
-				 o->replicas, JOB_RANKS_MAX);
+				 "%ld ranks with room for %ld processes each are more than %d",
+				 o->ranks, o->replicas, JOB_RANKS_MAX);
 	if (o->replicas_of &&
 	    rank_list_parse(o->replicas_of, (uint32_t)o->ranks, NULL, &list) != HALE_OK)
 		return error_set(err, HALE_ERR_ARGUMENT, "--replicas: %s", list.text);
 	if (o->merged)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "--replicas and several programs (':') don't go together in this "
-				 "version");
+				 "%s and several programs (':') don't go together in this version",
+				 what);
 	if (o->tasks)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "--replicas and --tasks don't go together in this version");
+				 "%s and --tasks don't go together in this version", what);
 	o->ckpt_auto = false;
 	return HALE_OK;
 }
@@ -400,6 +458,7 @@ const struct option options_place[] = {
     {"--jump-at", 1, true, take_jump_at},
     {"--hang-after", 1, true, take_hang_after},
     {"--sdc", 1, true, take_sdc},
+    {"--audit", 1, true, take_audit},
     {"--on-sdc", 1, true, take_on_sdc},
     {"--spawn", 1, true, take_spawn},
     {"--replenish", 1, false, take_replenish},

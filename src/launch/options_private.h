@@ -68,6 +68,8 @@ hale_status_t options_take_per_node(struct parser *p);
 hale_status_t options_check_replicas(struct options *o, struct error *err);
 /* What --shadows goes with, and what only goes with it; tells ranks of it. */
 hale_status_t options_check_shadows(struct options *o, struct error *err);
+/* --audit: what it goes with, and what else it means. */
+hale_status_t options_check_audit(struct options *o, struct error *err);
 /* --sdc and --on-sdc; tells ranks of it. */
 hale_status_t options_check_sdc(struct options *o, struct error *err);
 

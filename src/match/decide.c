@@ -428,6 +428,7 @@ const struct redundant_hooks decide_hooks = {
     .heard = on_heard,
     .promoted = on_promoted,
     .demoted = on_demoted,
+    .is_late = shadow_is_late,
     .output = until_say,
 };
 

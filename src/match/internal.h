@@ -305,6 +305,7 @@ size_t decide_log_bytes(void);
 
 /* At the beginning, and whenever another process leads this rank. */
 void shadow_look(void);
+bool shadow_is_late(void);
 void shadow_fini(void);
 
 /* ---- checkpoint.c, progress.c ---- */

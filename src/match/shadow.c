@@ -19,10 +19,11 @@
 #include "node/proto.h"
 
 enum {
-	SLICE_NS = 4000000,	  /* of sleep, after which a request of a checkpoint is looked for */
-	CREDIT_NS = 20000000,	  /* of work that was not done, which is made up for later */
-	SAY_NS = 250000000,	  /* between two words to the head */
+	SLICE_NS = 4000000,   /* of sleep, after which a request of a checkpoint is looked for */
+	CREDIT_NS = 20000000, /* of work that was not done, which is made up for later */
+	SAY_NS = 250000000,   /* between two words to the head */
 	LOG_MAX = 512 << 20,
+	LATE_AT = 64 << 20,
 };
 
 static struct {
@@ -31,6 +32,8 @@ static struct {
 	uint64_t said_ns;
 	uint64_t jump_at; /* bytes of the log; 0: never */
 	uint64_t log_max; /* no more is taken into it */
+	uint64_t late_at; /* bytes of a witness's log, at which it catches up */
+	bool late;
 } shadow;
 
 static uint64_t cpu_ns(void)
@@ -144,10 +147,21 @@ void shadow_look(void)
 	shadow.wall_ns = clock_ns();
 	shadow.jump_at = bytes_wanted("HALE_JUMP_AT", 0);
 	shadow.log_max = bytes_wanted("HALE_SHADOW_LOG", LOG_MAX);
+	shadow.late_at = bytes_wanted("HALE_AUDIT_LOG", LATE_AT);
+	shadow.late = false;
 	if (!tick_start(shadow_work))
 		log_warn("rank %u, process %u: there is no timer for this shadow, so mains wait "
 			 "for its MPI calls",
 			 match.rank, link_self()->process);
+}
+
+/* A witness goes on, unasked, until most of its log is gone. */
+bool shadow_is_late(void)
+{
+	uint64_t log = log_bytes();
+
+	shadow.late = log > shadow.late_at || (shadow.late && log > shadow.late_at / 8);
+	return shadow.late;
 }
 
 void shadow_fini(void)

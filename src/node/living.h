@@ -13,14 +13,20 @@
 #include <stdint.h>
 
 enum { LIVING_DEGREE_MAX = 3, LIVING_NONE = -1 };
+/* The slot of witnesses in a job with --audit (docs/audit.md). */
+enum { LIVING_WITNESS = 2 };
 /* In a layout: a process that is dead is on no node. */
 #define LIVING_NOWHERE UINT32_MAX
+
+/* CONVICTED: it has sent wrong messages, and what it has said of others counts no more. */
+enum living_lost { LIVING_LOST = 1, LIVING_CONVICTED = 2 };
 
 struct living {
 	uint32_t number; /* +1 with every change */
 	uint32_t nranks, degree;
-	unsigned char *lost; /* [nranks * degree]: 1: that process is dead */
+	unsigned char *lost; /* [nranks * degree]: 0, or enum living_lost: that process is dead */
 	bool shadows; /* the leader alone sends, to all; its followers are mute (docs/shadows.md) */
+	bool audits;  /* slot LIVING_WITNESS is for witnesses */
 };
 
 static inline uint32_t living_rank_of(uint32_t process, uint32_t nranks)
@@ -48,9 +54,14 @@ static inline bool living_lives(const struct living *v, uint32_t rank, uint32_t 
 int living_leader(const struct living *v, uint32_t rank);
 
 /* The slot of that replica of `from` which sends to the replica `slot` of any other rank: the same
- * slot, or else the next one that lives, in a circle; with shadows always the leader.
+ * slot, or else the next one that lives, in a circle; with shadows always the leader. Witnesses are
+ * passed over.
  * LIVING_NONE: all are dead. */
 int living_provider(const struct living *v, uint32_t from, uint32_t slot);
+
+/* Is that living process a witness? Nobody waits for one, and it provides for nobody. The last
+ * process of a rank is none. */
+bool living_is_witness(const struct living *v, uint32_t rank, uint32_t slot);
 
 /* How many replicas of the rank live. */
 uint32_t living_count(const struct living *v, uint32_t rank);

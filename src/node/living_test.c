@@ -60,6 +60,34 @@ static void every_view_has_living_leaders_and_providers(void **state)
 	}
 }
 
+/* A witness leads and provides only as the last process of its rank. */
+static void witness_is_passed_over(const struct living *seen)
+{
+	struct living v = *seen;
+
+	v.audits = true;
+	for (uint32_t r = 0; r < RANKS; r++) {
+		bool others = living_lives(&v, r, 0) || living_lives(&v, r, 1);
+		bool there = living_lives(&v, r, LIVING_WITNESS);
+
+		assert_int_equal(living_is_witness(&v, r, LIVING_WITNESS), others && there);
+		assert_false(living_is_witness(&v, r, 0) || living_is_witness(&v, r, 1));
+		for (uint32_t s = 0; s < v.degree; s++) {
+			int p = living_provider(&v, r, s);
+
+			assert_int_equal(p == LIVING_WITNESS, there && !others);
+			assert_int_equal(p == LIVING_NONE, !there && !others);
+			if (p >= 0)
+				assert_true(living_lives(&v, r, (uint32_t)p));
+		}
+	}
+}
+
+static void nobody_depends_on_a_witness(void **state)
+{
+	in_all_views(3, witness_is_passed_over);
+}
+
 static void a_process_dies_once(void **state)
 {
 	struct living v = {.nranks = RANKS, .degree = 2, .lost = lost};
@@ -78,14 +106,15 @@ static void processes_count_slot_by_slot(void **state)
 	struct living v = {.nranks = RANKS, .degree = 2, .lost = lost};
 
 	for (uint32_t p = 0; p < RANKS * 2; p++)
-		assert_int_equal(living_process(&v, living_rank_of(p, RANKS), living_slot_of(p, RANKS)),
-				 p);
+		assert_int_equal(
+		    living_process(&v, living_rank_of(p, RANKS), living_slot_of(p, RANKS)), p);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(every_view_has_living_leaders_and_providers),
+	    cmocka_unit_test(nobody_depends_on_a_witness),
 	    cmocka_unit_test(a_process_dies_once),
 	    cmocka_unit_test(processes_count_slot_by_slot),
 	};

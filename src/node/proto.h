@@ -133,6 +133,7 @@ struct proto_sdc {
 	uint32_t named;	 /* 1: [first, last] are the bytes that differ */
 	uint32_t first, last;
 	uint32_t envelope; /* 1: not only bytes differ, but length, tag or kind */
+	uint32_t called;   /* 1: they differ, and the witness is asked: nothing more is known */
 };
 
 /* Of a shadow, now and then (docs/shadows.md). */

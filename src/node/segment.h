@@ -21,7 +21,7 @@
 #include "node/spawn_layout.h"
 
 enum {
-	SEGMENT_VERSION = 13,
+	SEGMENT_VERSION = 14,
 	MAILBOX_OWN_FDS = 256,
 	MAILBOX_PATH = 512,
 	MAILBOX_DUE = 120,
@@ -49,9 +49,11 @@ struct segment {
 	uint32_t nhere;		 /* ranks that live on this node */
 	uint32_t nbeside;	 /* and on other nodes that are this machine, too */
 	uint32_t degree; /* of these, processes of one rank; 1: no replicas (node/living.h) */
-	uint32_t shadows;     /* the second process of each rank is a shadow, of so many a core; 0: no */
+	uint32_t
+	    shadows;	 /* the second process of each rank is a shadow, of so many a core; 0: no */
+	uint32_t audits; /* 1: slots LIVING_WITNESS are for witnesses (node/living.h) */
 	uint32_t shadow_rate; /* of a core in thousandths, that each may use here; 0: all it gets */
-	uint64_t bytes;	 /* of the whole segment */
+	uint64_t bytes;	      /* of the whole segment */
 	uint64_t mailbox_offset;
 	uint64_t address_offset;
 	uint64_t channel_offset, channel_bytes;
@@ -117,7 +119,8 @@ struct mailbox {
 	_Atomic uint32_t ckpt_rejoin; /* valid before ckpt_released changes */
 	/* highest id of a stop whose copies have been let go: who waits in it to become one ends */
 	_Atomic uint32_t ckpt_moved;
-	_Atomic uint32_t lost;		/* 1: this process is dead; its rank lives on in others */
+	_Atomic uint32_t
+	    lost; /* enum living_lost: this process is dead; its rank lives on in others */
 	_Atomic uint32_t ckpt_hold;	/* counts asks to stand still for a while: CKPT_HOLD */
 	char ckpt_path[MAILBOX_PATH];	/* of this rank's image, valid before ckpt_wanted changes */
 	char inject_call[64];		/* "MPI_Allreduce"; empty: no fault at a call */
@@ -126,6 +129,7 @@ struct mailbox {
 	_Atomic uint32_t inject_armed;	/* 1: look at the three above */
 	/* --inject flip: so many messages of this process get a wrong bit, each flip_every'th */
 	_Atomic uint32_t flips, flip_every;
+	_Atomic uint32_t flip_early; /* 1: as by the program, which has computed them wrongly */
 	_Atomic uint32_t due_number; /* of what task_due says, > 0; 0: nothing, or being written */
 	char task_due[MAILBOX_DUE];  /* memory errors to pretend in tasks (node/task_settings.h) */
 	/* written by the rank: connections to other nodes */

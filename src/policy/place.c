@@ -180,6 +180,33 @@ uint32_t place_replica(const struct place_node *nodes, const uint32_t *there, co
 	return best;
 }
 
+static bool is_among(uint32_t node, const uint32_t *list, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i] == node)
+			return true;
+	return false;
+}
+
+uint32_t place_apart(const struct place_node *nodes, const uint32_t *there, uint32_t count,
+		     const uint32_t *away, uint32_t naway)
+{
+	uint32_t best = count;
+	uint64_t best_slots = 1;
+
+	for (uint32_t k = 0; k < count; k++) {
+		uint64_t slots = nodes[k].slots ? nodes[k].slots : 1;
+
+		if (!takes_replica(&nodes[k], is_among(k, away, naway)) ||
+		    (best < count && there[k] * best_slots >= there[best] * slots))
+			continue;
+		best = k;
+		best_slots = slots;
+	}
+	return best < count || naway == 0 ? best
+					  : place_apart(nodes, there, count, away, naway - 1);
+}
+
 void placement_fini(struct placement *p)
 {
 	free(p->node_of);

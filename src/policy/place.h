@@ -44,6 +44,10 @@ hale_status_t placement_repair(struct placement *p, uint32_t nranks, struct plac
  * that has fewer than the fullest one, or a free slot. count: nowhere. */
 uint32_t place_replica(const struct place_node *nodes, const uint32_t *there, const bool *beside,
 		       uint32_t count, uint32_t died_on);
+/* The node with fewest processes for its slots, a spare among them, that is none of away[naway]; if
+ * there is none, none of the first naway - 1 of them, and so on. count: no node is usable. */
+uint32_t place_apart(const struct place_node *nodes, const uint32_t *there, uint32_t count,
+		     const uint32_t *away, uint32_t naway);
 void placement_fini(struct placement *p);
 
 #endif

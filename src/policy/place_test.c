@@ -139,6 +139,25 @@ static void a_dead_replica_comes_back_where_there_is_place(void **state)
 	assert_int_equal(place_replica(nodes, there, beside, 4, 9), 4);
 }
 
+static void copies_of_an_audit_keep_away_from_each_other(void **state)
+{
+	struct place_node nodes[4] = {{0}};
+	uint32_t there[4] = {1, 1, 1, 0}, away[2] = {3, 0};
+
+	assert_int_equal(place_apart(nodes, there, 4, away + 1, 1), 3);
+	assert_int_equal(place_apart(nodes, there, 4, away, 2), 1);
+	nodes[1].unusable = nodes[2].lost = true;
+	/* nobody is left but those two: rather the one that was named last */
+	assert_int_equal(place_apart(nodes, there, 4, away, 2), 0);
+	nodes[0].unusable = true;
+	assert_int_equal(place_apart(nodes, there, 4, away, 2), 3);
+	nodes[3].lost = true;
+	assert_int_equal(place_apart(nodes, there, 4, away, 2), 4);
+	nodes[0].unusable = nodes[1].unusable = false;
+	nodes[0].slots = 2; /* half full is less than one of one */
+	assert_int_equal(place_apart(nodes, there, 4, away, 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +166,7 @@ int main(void)
 	    cmocka_unit_test(ranks_of_a_lost_node_find_another_one),
 	    cmocka_unit_test(a_dead_replica_comes_back_where_there_is_place),
 	    cmocka_unit_test(slots_are_filled_in_order),
+	    cmocka_unit_test(copies_of_an_audit_keep_away_from_each_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

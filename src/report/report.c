@@ -23,6 +23,7 @@ void report_fini(struct report *r)
 	free(r->shadows.promotions);
 	free(r->shadows.jumps);
 	free(r->sdc);
+	free(r->audit);
 	r->clones = NULL;
 	r->clone_count = 0;
 	r->checkpoints = NULL;
@@ -255,6 +256,7 @@ static void print_all(const struct report *r, size_t skipped, size_t events, int
 	report_print_shadows(r, j);
 	if (r->compares)
 		print_sdc(r, j);
+	report_print_audits(r, j);
 	json_uint(j, "agents_replaced", r->agents_replaced);
 	json_uint(j, "warm_sinks", r->warm_sinks);
 	if (before > 0)

@@ -47,7 +47,7 @@ struct report_failure {
 	double at_seconds;
 	uint32_t rolled_back_to; /* 0: the beginning, or nothing */
 	bool together;		 /* with the one before, which has the seconds of both */
-	bool by_itself;		 /* the program has ended so: MPI_Abort, a status; no machine has failed */
+	bool by_itself; /* the program has ended so: MPI_Abort, a status; no machine has failed */
 	double lost_seconds;
 	double restart_seconds; /* until all ranks ran again; 0: they did not, or anew */
 };
@@ -98,9 +98,9 @@ struct report_clone {
 /* A main has died, and its shadow is the main (docs/shadows.md). */
 struct report_promotion {
 	uint32_t rank, set;
-	char from[64], to[64];	/* nodes */
-	uint64_t log_bytes;	/* that the shadow had still to consume, as it said last */
-	uint32_t stopped;	/* shadows of its set that stopped for it */
+	char from[64], to[64]; /* nodes */
+	uint64_t log_bytes;    /* that the shadow had still to consume, as it said last */
+	uint32_t stopped;      /* shadows of its set that stopped for it */
 	double at_seconds;
 };
 
@@ -131,6 +131,18 @@ struct report_sdc {
 	uint32_t first, last;
 	bool envelope;	 /* its length, tag or kind differ */
 	char action[16]; /* "corrected", "stopped", "rolled back" */
+	double at_seconds;
+};
+
+/* A visit of --audit to one rank (docs/audit.md). */
+struct report_audit {
+	uint32_t rank;
+	char node[64], twin[64], witness[64]; /* where they ran; "": it did not come to that */
+	uint64_t bytes;			      /* of both copies */
+	double seconds;			      /* that messages were compared */
+	double pause_seconds;		      /* that the program stood still for the copies */
+	char result[16];		      /* "agreed", "differed", "cut short" */
+	char wrong[64];			      /* the node of the process that was wrong */
 	double at_seconds;
 };
 
@@ -174,9 +186,12 @@ struct report {
 	struct report_clone *clones;
 	size_t clone_count;
 	struct report_shadows shadows;
-	bool compares;		/* --sdc */
-	struct report_sdc *sdc; /* the first REPORT_SDC_MAX */
-	size_t sdc_count;	/* of all */
+	bool compares;		    /* --sdc */
+	bool audits;		    /* --audit */
+	struct report_audit *audit; /* the newest REPORT_AUDITS */
+	size_t audit_count;	    /* of all */
+	struct report_sdc *sdc;	    /* the first REPORT_SDC_MAX */
+	size_t sdc_count;	    /* of all */
 	struct profile profile;
 	struct profile_pace pace;
 	struct report_unprotected unprotected;
@@ -212,6 +227,11 @@ void report_read_events(struct report *r, const struct json_value *v);
 enum { REPORT_SDC_MAX = 1000 };
 void report_add_sdc(struct report *r, const struct report_sdc *s);
 void report_print_clone(const struct report_clone *c, struct json_out *j);
+enum { REPORT_AUDITS = 1000 };
+void report_add_audit(struct report *r, const struct report_audit *a);
+void report_print_audit(const struct report_audit *a, struct json_out *j);
+/* "audit_count" and "audits":[…] into the open object of j, if the job has any. */
+void report_print_audits(const struct report *r, struct json_out *j);
 /* What became of it, into the open object of j. */
 void report_print_migration(const struct report_migration *m, struct json_out *j);
 /* The added failure, to be completed; valid until the next one is added. NULL: no memory. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* --inject flip: a bit of a rank changes, as by a particle: in the next messages that it sends, or
- * somewhere in the program's own memory: its data and its heap, not blocks that malloc has mapped,
- * which look like Hale's own. */
+/* --inject flip: a bit of a rank changes, as by a particle: in the next messages that it sends (as
+ * if they were computed wrongly: flip:result; or after their digests are computed: flip:message),
+ * or somewhere in the program's own memory: its data and its heap, not blocks that malloc has
+ * mapped, which look like Hale's own. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +99,8 @@ void agent_flip(struct agent *a, const struct message *m)
 	struct mailbox *box = agent_mailbox(a, m->rank);
 	pid_t pid = atomic_load(&box->pid);
 
-	if (strcmp(m->text, "flip:message") == 0) {
+	if (strcmp(m->text, "flip:message") == 0 || strcmp(m->text, "flip:result") == 0) {
+		atomic_store(&box->flip_early, strcmp(m->text, "flip:result") == 0);
 		atomic_store(&box->flip_every, m->flags);
 		atomic_fetch_add(&box->flips, (uint32_t)m->number);
 		return;

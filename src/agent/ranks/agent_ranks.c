@@ -233,6 +233,7 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 	segment_layout(a->view.segment, a->setup.nranks, cores_here(a), a->view.generation);
 	a->view.segment->degree = a->setup.degree;
 	a->view.segment->shadows = a->setup.shadows;
+	a->view.segment->audits = (a->setup.flags & SETUP_AUDITS) != 0;
 	a->view.segment->shadow_rate = agent_shadow_rate(a);
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		if (a->view.node_of[r] == LIVING_NOWHERE)

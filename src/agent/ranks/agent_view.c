@@ -13,7 +13,7 @@ void agent_view(struct agent *a, const struct message *m)
 	for (uint32_t p = 0; p < a->setup.nranks; p++) {
 		if (!lost[p])
 			continue;
-		atomic_store(&segment_mailbox(a->view.segment, p)->lost, 1);
+		atomic_store(&segment_mailbox(a->view.segment, p)->lost, lost[p]);
 		a->view.node_of[p] = a->supervisor.book->views[a->view.slot].node_of[p] =
 		    LIVING_NOWHERE;
 	}

@@ -137,6 +137,8 @@ static void print_rank(const struct head *h, uint32_t rank, struct json_out *j)
 	json_uint(j, "slot", slot);
 	if (h->shadows.of)
 		shadows_print(h, rank, j);
+	else if (h->view.audits)
+		json_string(j, "role", audit_role(h, rank));
 	else
 		json_string(j, "role",
 			    living_leader(&h->view, logical) == (int)slot ? "leader" : "replica");
@@ -282,9 +284,8 @@ static void ask_profile(struct control_serve_client *c, const char *op)
 	c->wants = strcmp(op, "report") == 0	  ? WANTS_REPORT
 		   : strcmp(op, "processes") == 0 ? WANTS_PROCESSES
 						  : WANTS_PROFILE;
-	c->looks = h->node_set.laid_out
-		       ? node_set_look(&h->node_set, c->wants == WANTS_PROCESSES)
-		       : 0;
+	c->looks =
+	    h->node_set.laid_out ? node_set_look(&h->node_set, c->wants == WANTS_PROCESSES) : 0;
 	if (c->looks == 0)
 		answer_profile(c);
 }

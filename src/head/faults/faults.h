@@ -20,6 +20,7 @@ struct armed_fault {
 	struct fault fault;
 	uint32_t process; /* whom it meets */
 	bool done;
+	bool fired; /* of a whole node: goes on where processes come */
 	struct loop_timer timer;
 	struct head *head;
 };

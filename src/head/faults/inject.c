@@ -33,6 +33,24 @@ static void kill_now(struct armed_fault *a)
 	node_set_signal_program(&h->node_set, rank, a->fault.signal);
 }
 
+static const char *flip_word(fault_flip_t flip)
+{
+	return flip == FLIP_RESULT ? "flip:result" : "flip:message";
+}
+
+/* All processes there: those that come later have another segment, and are told again. */
+static void flip_node(struct armed_fault *a)
+{
+	struct head *h = a->head;
+
+	a->fired = true;
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (!replicas_is_lost(h, p) && node_set_present(&h->node_set, p) &&
+		    strcmp(node_set_node_of(&h->node_set, p)->name, a->fault.node) == 0)
+			node_set_inject(&h->node_set, p, flip_word(a->fault.flip), a->fault.count,
+					(int)a->fault.every);
+}
+
 /* The agent reads it (agent_inject): no MPI function is called so. */
 static void flip_now(struct armed_fault *a)
 {
@@ -46,8 +64,8 @@ static void flip_now(struct armed_fault *a)
 	}
 	log_info("injected: %llu flips in rank %ld", (unsigned long long)a->fault.count,
 		 a->fault.rank);
-	if (a->fault.flip == FLIP_MESSAGE) {
-		node_set_inject(&h->node_set, a->process, "flip:message", a->fault.count,
+	if (a->fault.flip != FLIP_MEMORY) {
+		node_set_inject(&h->node_set, a->process, flip_word(a->fault.flip), a->fault.count,
 				(int)a->fault.every);
 		return;
 	}
@@ -59,7 +77,11 @@ static void fire(void *arg)
 {
 	struct armed_fault *a = arg;
 
-	if (a->fault.flip != FLIP_NONE)
+	if (a->fault.node[0]) {
+		log_info("injected: %llu flips in each process of node %s",
+			 (unsigned long long)a->fault.count, a->fault.node);
+		flip_node(a);
+	} else if (a->fault.flip != FLIP_NONE)
 		flip_now(a);
 	else
 		kill_now(a);
@@ -79,6 +101,14 @@ static bool mailbox_taken(const struct head *h, uint32_t rank)
 	return false;
 }
 
+static bool node_is_known(const struct head *h, const char *name)
+{
+	for (uint32_t k = 0; k < h->node_set.count; k++)
+		if (strcmp(h->node_set.nodes[k].name, name) == 0)
+			return true;
+	return false;
+}
+
 hale_status_t inject_add(struct head *h, const struct fault *f, struct error *err)
 {
 	struct armed_fault *a = &h->faults.armed[h->faults.count];
@@ -87,15 +117,18 @@ hale_status_t inject_add(struct head *h, const struct fault *f, struct error *er
 		return error_set(err, HALE_ERR_ARGUMENT, "no more than %d faults a job",
 				 OPTIONS_FAULTS_MAX);
 	*a = (struct armed_fault){.fault = *f, .head = h};
+	if (f->node[0] && !node_is_known(h, f->node))
+		return error_set(err, HALE_ERR_ARGUMENT, "the job has no node %s", f->node);
 	if (f->rank < 0)
 		a->fault.rank = (long)(draw(h) % h->view.nranks);
 	if (a->fault.rank >= (long)h->view.nranks)
 		return error_set(err, HALE_ERR_ARGUMENT, "there is no rank %ld among %u", f->rank,
 				 h->view.nranks);
-	if (f->flip == FLIP_MESSAGE && h->degree == 1)
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "where=message is for jobs with --replicas, whose messages Hale "
-				 "has in its hands; write where=memory");
+	if ((f->flip == FLIP_MESSAGE || f->flip == FLIP_RESULT) && h->degree == 1)
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "where=message and where=result are for jobs with --replicas or "
+		    "--audit, whose messages Hale has in its hands; write where=memory");
 	if (f->flip == FLIP_MEMORY && f->count > FLIPS_MAX)
 		return error_set(err, HALE_ERR_ARGUMENT, "no more than %d bits of memory at once",
 				 FLIPS_MAX);
@@ -142,9 +175,12 @@ void inject_arm_mailboxes(struct head *h)
 {
 	if (h->faults.task_due_number > 0)
 		node_set_task_due(&h->node_set, h->faults.task_due_number, h->faults.task_due);
-	for (size_t i = 0; i < h->faults.count; i++)
+	for (size_t i = 0; i < h->faults.count; i++) {
 		if (!h->faults.armed[i].done && h->faults.armed[i].fault.call[0])
 			arm_mailbox(h, &h->faults.armed[i]);
+		if (h->faults.armed[i].fired)
+			flip_node(&h->faults.armed[i]);
+	}
 }
 
 void inject_at_checkpoint(struct head *h, uint32_t id)
@@ -157,8 +193,8 @@ void inject_at_checkpoint(struct head *h, uint32_t id)
 void inject_at_restart(struct head *h, uint32_t restart)
 {
 	for (size_t i = 0; i < h->faults.count; i++)
-		if (!h->faults.armed[i].done && h->faults.armed[i].fault.at_restart == restart &&
-		    h->state != JOB_ENDING)
+		if (!h->faults.armed[i].done && restart > 0 &&
+		    h->faults.armed[i].fault.at_restart == restart && h->state != JOB_ENDING)
 			kill_now(&h->faults.armed[i]);
 }
 

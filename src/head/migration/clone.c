@@ -23,7 +23,8 @@ static bool insisted(const struct head *h, uint32_t process)
 	const struct node *n = &h->node_set.nodes[h->moves.clones.homes[process]];
 
 	return h->moves.clones.insists[process] &&
-	       (n->state == NODE_SPARE || n->state == NODE_READY) && n->leave.state != LEAVE_PLANNED;
+	       (n->state == NODE_SPARE || n->state == NODE_READY) &&
+	       n->leave.state != LEAVE_PLANNED;
 }
 
 /* count of nodes: nowhere. */
@@ -57,6 +58,100 @@ static uint32_t place_for(const struct head *h, uint32_t process)
 	free(there);
 	free(beside);
 	return to;
+}
+
+/* ---- moves of jobs with replicas ---- */
+
+hale_status_t clone_refuse_moves(const struct head *h, bool by_files, struct error *err)
+{
+	if (h->view.audits || h->shadows.of)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "processes of a job with %s don't move in this version",
+				 h->view.audits ? "--audit" : "--shadows");
+	if (h->degree > 1 && by_files)
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "processes of a job with replicas don't move by files in this version; "
+		    "leave out --via-files");
+	return HALE_OK;
+}
+
+/* Another living replica of its rank will be there. */
+static bool meets_mate(const struct head *h, uint32_t process, uint32_t node)
+{
+	for (uint32_t s = 0; s < h->degree; s++) {
+		uint32_t p = living_process(&h->view, living_rank_of(process, h->view.nranks), s);
+
+		if (p != process && !h->view.lost[p] && h->moves.now->coming[p] == node)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t load_to_come(const struct head *h, uint32_t node)
+{
+	uint32_t load = 0;
+
+	for (uint32_t p = 0; p < h->nranks; p++)
+		load += h->moves.now->coming[p] == node;
+	return load;
+}
+
+/* A node without a mate, the least loaded one; where it was to go anyway if there is none. */
+static uint32_t apart(const struct head *h, uint32_t process)
+{
+	uint32_t best = h->moves.now->coming[process];
+
+	if (!meets_mate(h, process, best))
+		return best;
+	for (uint32_t k = 0; k < h->node_set.count; k++) {
+		const struct node *n = &h->node_set.nodes[k];
+		uint32_t load = load_to_come(h, k);
+
+		if (k == h->moves.now->from || (n->state != NODE_READY && n->state != NODE_SPARE) ||
+		    n->unusable || n->warm.unfit[0] || leave_is_under_way(n->leave.state) ||
+		    meets_mate(h, process, k) || (n->slots > 0 && load >= n->slots))
+			continue;
+		if (meets_mate(h, process, best) || load < load_to_come(h, best))
+			best = k;
+	}
+	return best;
+}
+
+void clone_keep_apart(struct head *h)
+{
+	struct migration *v = h->moves.now;
+	uint32_t together = 0;
+
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (h->view.lost[p])
+			v->coming[p] = LIVING_NOWHERE;
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		if (h->view.lost[p] || h->node_set.placement.node_of[p] != v->from)
+			continue;
+		if (v->to == v->from)
+			v->coming[p] = apart(h, p);
+		together += meets_mate(h, p, v->coming[p]);
+	}
+	if (together > 0)
+		head_say(h,
+			 "note: %u process%s move%s to the node of another replica of %s rank, and "
+			 "are lost together with it if that is",
+			 together, together > 1 ? "es" : "", together > 1 ? "" : "s",
+			 together > 1 ? "their" : "its");
+}
+
+void clone_follow_move(struct head *h)
+{
+	struct migration *v = h->moves.now;
+	uint32_t to = v->from;
+
+	for (uint32_t p = 0; p < h->nranks && to == v->from; p++)
+		if (v->movers[p].moves)
+			to = v->coming[p];
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (!v->cloned && h->view.lost[p] && h->node_set.placement.node_of[p] == v->from)
+			h->node_set.placement.node_of[p] = h->moves.clones.homes[p] = to;
 }
 
 /* ---- turns ---- */
@@ -108,6 +203,8 @@ static bool clone_is_due(const struct head *h, uint32_t process)
 	uint32_t rank = living_rank_of(process, h->view.nranks);
 	uint32_t living = living_count(&h->view, rank);
 
+	if (h->view.audits && process != h->moves.clones.only)
+		return false;
 	return h->view.lost[process] && living > 0 && living < h->moves.clones.wanted[rank];
 }
 
@@ -145,6 +242,11 @@ void clone_soon(struct head *h)
 
 static hale_status_t check_asked(const struct head *h, uint32_t rank, struct error *err)
 {
+	if (h->view.audits)
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "this job is audited (--audit), and the copies that it has room for "
+		    "are those of the audit");
 	if (h->degree == 1)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "this job was begun without room for replicas: begin it with "
@@ -158,6 +260,12 @@ static hale_status_t check_asked(const struct head *h, uint32_t rank, struct err
 	return HALE_OK;
 }
 
+void clone_drop(struct head *h, uint32_t process)
+{
+	h->moves.clones.dropped[process] = 1;
+	node_set_signal(&h->node_set, process, SIGKILL);
+}
+
 /* From now on that many: what is too much goes, the highest slots first; what lacks comes. */
 static hale_status_t rank_wants(struct head *h, uint32_t rank, uint32_t degree, struct error *err)
 {
@@ -168,8 +276,7 @@ static hale_status_t rank_wants(struct head *h, uint32_t rank, uint32_t degree, 
 
 		if (h->view.lost[p] || h->moves.clones.dropped[p])
 			continue;
-		h->moves.clones.dropped[p] = 1;
-		node_set_signal(&h->node_set, p, SIGKILL);
+		clone_drop(h, p);
 		living--;
 	}
 	h->moves.clones.wanted[rank] = (unsigned char)degree;
@@ -291,16 +398,19 @@ void clone_done(struct head *h)
 
 	snprintf(c.from, sizeof(c.from), "%s", h->node_set.nodes[v->from].name);
 	snprintf(c.to, sizeof(c.to), "%s", h->node_set.nodes[v->to].name);
-	report_add_clone(&h->report, &c);
-	record_begin(&j, "replica cloned");
-	report_print_clone(&c, &j);
-	record_end(&h->files.record, &j);
-	head_say(h,
-		 "rank %u: replica %u is back, on node %s, as a copy of replica %u; it took %s, "
-		 "and the program stood still for %s",
-		 c.rank, c.slot, c.to, living_slot_of(v->source, h->view.nranks),
-		 units_show_seconds(now - v->began, took),
-		 units_show_seconds(c.downtime_seconds, stood));
+	if (!h->view.audits) { /* visits tell of theirs */
+		report_add_clone(&h->report, &c);
+		record_begin(&j, "replica cloned");
+		report_print_clone(&c, &j);
+		record_end(&h->files.record, &j);
+		head_say(
+		    h,
+		    "rank %u: replica %u is back, on node %s, as a copy of replica %u; it took "
+		    "%s, and the program stood still for %s",
+		    c.rank, c.slot, c.to, living_slot_of(v->source, h->view.nranks),
+		    units_show_seconds(now - v->began, took),
+		    units_show_seconds(c.downtime_seconds, stood));
+	}
 	head_replica_returned(h, v->process, &c);
 	h->moves.clones.again = 0;
 	h->ckpt.chain.broken = true; /* its rank may have another leader, whose image is the next */

@@ -28,7 +28,8 @@ struct migrations {
 		unsigned char *wanted;	/* [ranks]: replicas that it is to have */
 		unsigned char *dropped; /* [nranks]: ended since one less is wanted */
 		unsigned char *insists; /* [nranks]: homes is where the user wants it */
-		bool asked;		/* by the user; else only --replenish brings them back */
+		uint32_t only; /* with --audit: that process alone may come; nranks: none */
+		bool asked;    /* by the user; else only --replenish brings them back */
 	} clones;
 };
 
@@ -44,6 +45,10 @@ enum migrate_asker {
 hale_status_t clone_degree(struct head *h, uint32_t degree, struct error *err);
 hale_status_t clone_rank(struct head *h, uint32_t rank, const struct node *to, uint32_t *slot,
 			 struct error *err);
+/* HALE_OK, or why no process of this job moves (by files). */
+hale_status_t clone_refuse_moves(const struct head *h, bool by_files, struct error *err);
+/* Ends that process; its death is no failure. */
+void clone_drop(struct head *h, uint32_t process);
 /* NULL: there is none of that name. */
 const struct node *migrate_node(const struct head *h, const char *name);
 

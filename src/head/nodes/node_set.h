@@ -111,6 +111,7 @@ struct node {
 	bool spare;    /* is to begin as one */
 	bool unusable; /* it gets no more ranks if there is another one: the rules say so, or others
 			* can't reach it */
+	bool wrong;    /* it computes wrongly, as an audit has found: its ranks leave it */
 	bool paused;   /* its ranks stand still */
 	uint32_t slots, cores;
 	uint32_t machine; /* the same on nodes that are one; 0: unknown */
@@ -145,7 +146,7 @@ struct node_set_rank {
 	bool halted; /* somebody has stopped it, and a checkpoint waits for it */
 	bool met;    /* a process of this rank has said HELLO since it was spawned */
 	struct output_position out[2];
-	uint32_t seen_by;   /* the newest look that asked for what is in seen; 0: none */
+	uint32_t seen_by; /* the newest look that asked for what is in seen; 0: none */
 	struct profile_process seen;
 	uint64_t passed[2]; /* what its agent knows of that is printed for certain */
 };
@@ -310,7 +311,7 @@ bool node_set_child(struct node_set *c, pid_t pid, int status);
  */
 /* Without the processes r of which absent[r] (NULL: none): they are nowhere. */
 hale_status_t node_set_layout(struct node_set *c, uint32_t generation, const unsigned char *absent,
-			  struct error *err);
+			      struct error *err);
 /* Starts rank; sink NULL: from its beginning, otherwise HALE_SINK's value and the program to
  * become it in. position: where its three streams stand. */
 void node_set_spawn(struct node_set *c, uint32_t rank, const char *program, const char *sink,

@@ -1,18 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A rollback of a job with replicas (docs/redundancy.md, "Checkpoints"). The checkpoint has one
- * process of each rank. These begin, as if all others had died right behind it; those come back as
- * copies (head/migration/clone.c). */
+ * process of each rank, with --sdc all that there were. These begin, as if all others had died
+ * right behind it; those come back as copies (head/migration/clone.c). */
 #include <string.h>
 #include "base/base.h"
 #include "head/head.h"
 #include "head/migration/migrate.h"
 
+/* hale restart --replicas: fewer than there were. */
+static void surplus_leave_out(struct head *h, struct store_manifest *m)
+{
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		uint32_t before = 0, rank = living_rank_of(p, h->view.nranks);
+
+		for (uint32_t q = rank; q < p; q += h->view.nranks)
+			before += m->parts[q].file[0] != 0;
+		if (before >= h->moves.clones.wanted[rank])
+			m->parts[p].file[0] = '\0';
+	}
+}
+
 void recover_replicas(struct head *h)
 {
-	const struct store_manifest *m = &h->recovery.manifest;
+	struct store_manifest *m = &h->recovery.manifest;
 
 	if (h->degree == 1)
 		return;
+	surplus_leave_out(h, m);
 	h->view.number = 0;
 	node_set_echo_begin(&h->node_set);
 	memset(h->moves.clones.dropped, 0, h->nranks);
@@ -39,4 +53,5 @@ void recover_replicas_run(struct head *h)
 	/* nobody has died of those that the checkpoint has no image of: they come in any case */
 	h->moves.clones.asked = true;
 	clone_soon(h);
+	head_view_restored(h);
 }

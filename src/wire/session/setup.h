@@ -19,21 +19,24 @@ enum setup_flag {
 	SETUP_ENCRYPT = 64,  /* what ranks of different nodes send each other */
 	SETUP_NOFSYNC = 128, /* copies of images need not have reached the disk */
 	SETUP_ADOPT = 256,   /* an agent that dies gets a successor */
-	SETUP_SAY_PINS = 512, /* agents say what they bind ranks to */
+	SETUP_SAY_PINS = 512,	/* agents say what they bind ranks to */
+	SETUP_AUDITS = 1024,	/* --audit */
+	SETUP_STORE_ALL = 2048, /* a checkpoint has each replica, not only the leaders (--sdc) */
 };
 
 struct setup {
-	uint32_t flags;			      /* enum setup_flag */
-	uint32_t nranks;		      /* processes */
-	uint32_t degree;		      /* of these, replicas of each rank */
-	uint32_t shadows;		      /* which are shadows, so many a core; 0: they are equals */
-	uint32_t shadow_rate;		      /* of a core in thousandths; 0: as sharing one gives */
-	uint32_t node;			      /* which one this is, among all of the job */
-	uint32_t bind;			      /* bind_to_t */
-	uint64_t lease_ns;		      /* 0: none */
-	uint64_t grace_ns;		      /* so long it waits for another head; 0: not at all */
-	uint64_t hang_ns;		      /* ranks that stand still for so long are told; 0: none */
-	uint32_t epoch;			      /* of the head */
+	uint32_t flags;	      /* enum setup_flag */
+	uint32_t nranks;      /* processes */
+	uint32_t degree;      /* of these, replicas of each rank */
+	uint32_t shadows;     /* which are shadows, so many a core; 0: they are equals */
+	uint32_t shadow_rate; /* of a core in thousandths; 0: as sharing one gives */
+	uint32_t node;	      /* which one this is, among all of the job */
+	uint32_t bind;	      /* bind_to_t */
+	uint64_t lease_ns;    /* 0: none */
+	uint64_t grace_ns;    /* so long it waits for another head; 0: not at all */
+	uint64_t hang_ns;     /* ranks that stand still for so long are told; 0: none */
+	uint64_t compute_ns;  /* … that compute for so long without MPI; 0: none */
+	uint32_t epoch;	      /* of the head */
 	unsigned char secret[SEGMENT_SECRET]; /* by which ranks know each other over the network */
 	const char *job, *name;
 	const char *program; /* path for execve */
