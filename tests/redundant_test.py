@@ -129,6 +129,42 @@ def lives(job):
                                                                         for r in ranks]
 
 
+@test
+def bookmarks_of_figure_3_5_whichever_replica_is_behind(s):
+    """Seed 000, figure 3.5, and the three cases of stages 3 and 4: as the others see it, the replica that dies was
+    level with the one that is copied, behind it, or ahead; it dies between two MPI_Isend, or waits for both."""
+    exe = s.compile("bookmarks")
+    for slow in 2, 0, 1:
+        plain = s.hale_run(2, exe, 500, 2, 0)
+        for rank, slot, call in (1, 0, "MPI_Isend:101"), (1, 0, "MPI_Waitall:121"), (0, 1, "MPI_Isend:160"), (0, 0, "MPI_Irecv:91"):
+            r = s.hale_run(2, exe, 500, slow, 3000, options=["--replicas", "2", "--nodes", "2", "--report", "report.json",
+                                                             "--inject", f"kill:rank={rank},slot={slot},at-call={call}"])
+            expect(r.status == 0 and sorted(r.out.splitlines()) == sorted(plain.out.splitlines()), (slow, rank, slot, call), r, plain)
+            report = s.report()
+            expect(report["replicas"]["lost"] == 1 and [(c["rank"], c["slot"]) for c in report["clones"]] == [(rank, slot)],
+                   (slow, rank, slot, call), report)
+
+
+@test
+def replicas_move_while_the_job_runs(s):
+    """To a spare, then to where no other replica of a rank is; with kills afterwards, and one in the middle."""
+    exe = s.compile("storm")
+    plain = s.hale_run(3, exe, 600)
+    job = s.hale_start(3, exe, 600, options=["--nodes", "2", "--spares", "1", "--replicas", "2", "--report", "report.json"])
+    job.until(lambda: lives(job), "all processes run")
+    for source in "node0", "node1":
+        r = s.hale("migrate", job.id(), "--from", source)
+        expect(r.status == 0, r)
+        ranks = job.until(lambda: lives(job), "all processes run")
+        expect(source not in {node for _, _, node, _ in ranks}, ranks)
+        expect(len({(rank, node) for rank, _, node, _ in ranks}) == 6, ranks)
+    os.kill(lives(job)[0][3], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out and "roll" not in r.err and "goes on" in r.err, r, plain)
+    report = s.report()
+    expect([m["ranks"] for m in report["migrations"]] == [3, 3] and report["restarts"] == 0, report["migrations"])
+
+
 def killed_in_turn(s, job, chance, times, nodes=2):
     """One process after the other, each as soon as the one before is back."""
     for k in range(times):
@@ -246,8 +282,8 @@ def processes_of_a_rank_are_shown_and_reported(s):
     job.until(lambda: any(k["state"] == "lost" for k in job.info()["ranks"]), "a lost process")
     roles = {(k["rank"], k["slot"]): k["role"] for k in job.info()["ranks"]}
     expect(roles[1, 1] == "leader", roles)
-    refused = s.hale("migrate", "--from", "node1", job.id())
-    expect(refused.status != 0 and refused.err, refused)
+    refused = s.hale("migrate", "--from", "node1", "--via-files", job.id())
+    expect(refused.status != 0 and "don't move by files" in refused.err, refused)
     r = job.wait()
     expect(r.status == 0, r)
     report = s.report()

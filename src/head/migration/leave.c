@@ -91,6 +91,7 @@ hale_status_t leave_node(struct head *h, const char *node, const char *why, stru
 {
 	struct node *n = node_named(h, node);
 	hale_status_t status;
+	struct error no;
 	uint32_t id;
 
 	if (!n || n->state == NODE_LOST || node_set_ranks_on(&h->node_set, n) == 0)
@@ -98,12 +99,9 @@ hale_status_t leave_node(struct head *h, const char *node, const char *why, stru
 				 node);
 	if (leave_is_under_way(n->leave.state))
 		return HALE_OK;
-	if (h->degree > 1)
-		return error_set(
-		    err, HALE_ERR_UNSUPPORTED,
-		    "%s: the ranks of node %s stay, since processes of a job with replicas "
-		    "don't move in this version",
-		    why, node);
+	if (clone_refuse_moves(h, false, &no) != HALE_OK)
+		return error_set(err, HALE_ERR_UNSUPPORTED, "%s: the ranks of node %s stay: %s",
+				 why, node, no.text);
 	if (!node_set_has_place(&h->node_set, n->index, true))
 		return error_set(err, HALE_ERR_NODE,
 				 "%s: the ranks of node %s have nowhere to go: no usable spare is "
@@ -113,7 +111,7 @@ hale_status_t leave_node(struct head *h, const char *node, const char *why, stru
 	status = migrate_request(h, MIGRATE_RULE, node, NULL, NULL, &id, err);
 	if (status != HALE_OK)
 		node_leave_event(n, LEAVE_STAYS_PUT);
-	if (status != HALE_OK)
+	if (status != HALE_OK && h->degree == 1)
 		status = by_checkpoint(h, n, why, err);
 	if (status == HALE_OK)
 		snprintf(n->leave.wanted, sizeof(n->leave.wanted), "%s", why);

@@ -372,7 +372,8 @@ void migrate_name_target(struct head *h)
 	size_t len = 0;
 
 	for (uint32_t r = 0; r < h->nranks; r++) {
-		v->movers[r].moves |= v->coming[r] != h->node_set.placement.node_of[r];
+		v->movers[r].moves |= v->coming[r] != LIVING_NOWHERE &&
+				      v->coming[r] != h->node_set.placement.node_of[r];
 		v->ranks += v->movers[r].moves;
 	}
 	for (uint32_t k = 0; k < h->node_set.count; k++) {
@@ -407,6 +408,8 @@ hale_status_t migrate_begin(struct head *h, struct migrate_wish *w, struct error
 		move_free(h);
 		return status;
 	}
+	if (h->degree > 1)
+		clone_keep_apart(h);
 	migrate_name_target(h);
 	migrate_watch(h);
 	node_set_check(&h->node_set);

@@ -55,7 +55,7 @@ struct migration {
 	uint32_t process, source;
 	double quiet_at, gone_at; /* all stood still; the copy was told to go */
 	char target[256];	  /* for sentences */
-	char *folder;	   /* for files; NULL: streams */
+	char *folder;		  /* for files; NULL: streams */
 	uint32_t generation, stop_id, ranks;
 	uint32_t *coming; /* [nranks] */
 	struct mover *movers;
@@ -101,6 +101,11 @@ uint32_t clone_mover(const struct head *h, uint32_t process);
 void clone_goes(struct head *h);  /* GO is said: it lives */
 void clone_stays(struct head *h); /* it has come to nothing */
 void clone_done(struct head *h);
+/* A move of a job with replicas: who is dead does not move, and nobody to where another replica of
+ * its rank lives, if that can be. */
+void clone_keep_apart(struct head *h);
+/* The dead of the node that was left would come back elsewhere. */
+void clone_follow_move(struct head *h);
 
 /* migrate_rounds.c */
 void migrate_over_if_resumed(struct head *h);

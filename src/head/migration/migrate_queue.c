@@ -348,9 +348,8 @@ hale_status_t migrate_request(struct head *h, enum migrate_asker asker, const ch
 
 	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
-	if (h->degree > 1)
-		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "processes of a job with replicas don't move in this version");
+	if (clone_refuse_moves(h, via != NULL, err) != HALE_OK)
+		return err->code;
 	status = check_names(from, to, from_name, to_name, err);
 	if (status != HALE_OK)
 		return status;

@@ -93,6 +93,8 @@ static void release_if_moved(struct head *h)
 	for (uint32_t r = 0; r < h->nranks; r++)
 		if (v->movers[r].moves)
 			node_set_moved(&h->node_set, r, v->movers[r].copy, v->movers[r].position);
+	if (h->degree > 1)
+		clone_follow_move(h);
 	node_set_move_over(&h->node_set, v->from);
 	head_partition_moved(h);
 	v->phase = RELEASING;
