@@ -48,6 +48,34 @@ def a_job_that_is_paused_is_not_hung(s):
 
 
 @test
+def a_replica_that_computes_for_ever_counts_as_dead(s):
+    """Not one that is stopped by a signal: that is another limit. Leader or not."""
+    exe = s.compile("spins")
+    plain = s.hale_run(2, exe, 120)
+    for slot, more in (0, []), (1, ["--sdc", "hash"]):
+        job = s.hale_start(2, exe, 120, options=["--replicas", "2", *more, "--hang-after", "compute=1s"])
+        job.until_output("step 20")
+        os.kill(pids(job, rank=1, slot=slot)[0], signal.SIGUSR1)
+        r = job.wait()
+        expect(r.status == 0 and r.out == plain.out and f"replica {1 - slot} goes on" in r.err, r, plain)
+        expect(f"replica {slot} has computed for 1." in r.err and "without a call of MPI" in r.err, r)
+
+
+@test
+def replicas_that_all_have_long_to_compute_are_left_alone(s):
+    exe = s.compile("spins")
+    job = s.hale_start(2, exe, 400, options=["--replicas", "2", "--hang-after", "compute=200ms", "--replenish", "off"])
+    job.until_output("step 40")
+    for pid in pids(job, rank=1):
+        os.kill(pid, signal.SIGUSR1)
+    time.sleep(3)
+    expect(len([r for r in job.info()["ranks"] if r["rank"] == 1 and r["state"] == "running"]) >= 1, job.info())
+    job.kill(signal.SIGTERM)
+    r = job.wait()
+    expect("all 2 replicas" not in r.err, r)
+
+
+@test
 def stacks_of_all_ranks_are_merged(s):
     """The others wait for the one that is stopped; all of them are below main."""
     have("eu-stack")
@@ -71,9 +99,11 @@ def what_hale_stack_does_not_take_is_refused(s):
 
 @test
 def times_that_make_no_sense_are_refused(s):
-    for value in "1ms", "soon", "-1s":
+    for value in "1ms", "soon", "-1s", "1s,compute=1ms", "compute=", ",":
         r = s.hale_run(1, "/bin/true", options=["--hang-after", value])
         expect(r.status == EXIT_USAGE and "100ms at least" in r.err, r)
+    r = s.hale_run(1, "/bin/true", options=["--hang-after", "compute=1s"])
+    expect(r.status == EXIT_USAGE and "add --replicas 2" in r.err, r)
 
 
 main()

@@ -199,14 +199,49 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 	}
 }
 
+/* A process computes, and calls no MPI. It hangs if another one of its rank has gone on: that one
+ * has not been told of for as long. Two words in a row, since those of several agents come in any
+ * order. */
+static bool hangs_computing(struct head *h, uint32_t process)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks);
+	uint32_t slot = living_slot_of(process, h->view.nranks);
+	double now = clock_seconds(), before = h->ranks[process].computes_at;
+	bool gone_on = false;
+
+	if (h->degree == 1 || h->shadows.of || living_is_witness(&h->view, rank, slot))
+		return false;
+	h->ranks[process].computes_at = now;
+	for (uint32_t s = 0; s < h->degree; s++) {
+		uint32_t p = living_process(&h->view, rank, s);
+
+		gone_on |= s != slot && living_lives(&h->view, rank, s) &&
+			   !living_is_witness(&h->view, rank, s) &&
+			   now - h->ranks[p].computes_at > h->o->hang_compute;
+	}
+	return gone_on && now - before < h->o->hang_compute;
+}
+
 /* It counts as dead, and is: then what follows is what follows the death of a rank. */
 static void on_hung(void *arg, uint32_t rank, int32_t ms)
 {
 	struct head *h = arg;
 	char took[16], who[64] = "";
 
-	if (h->state != JOB_RUNNING || h->ranks[rank].ended)
+	if (h->state != JOB_RUNNING || h->ranks[rank].ended || replicas_is_lost(h, rank))
 		return;
+	if (ms < 0 && !hangs_computing(h, rank))
+		return;
+	if (ms < 0) {
+		head_say(
+		    h,
+		    "rank %u: replica %u has computed for %s without a call of MPI, while another "
+		    "replica has gone on, and counts as dead",
+		    living_rank_of(rank, h->view.nranks), living_slot_of(rank, h->view.nranks),
+		    units_show_seconds(-ms * 1e-3, took));
+		node_set_signal(&h->node_set, rank, SIGKILL);
+		return;
+	}
 	if (h->degree > 1)
 		snprintf(who, sizeof(who), "replica %u", living_slot_of(rank, h->view.nranks));
 	head_say(h, "rank %u: %s has stood still for %s, stopped by a signal, and counts as dead",
@@ -274,10 +309,11 @@ static void on_differs(void *arg, uint32_t rank, int which)
 {
 	struct head *h = arg;
 
-	head_say(h,
-		 "since the rollback rank %u prints other text on %s than before it (a time?); what "
-		 "was printed first stays",
-		 rank, which == 1 ? "stdout" : "stderr");
+	head_say(
+	    h,
+	    "since the rollback rank %u prints other text on %s than before it (a time?); what "
+	    "was printed first stays",
+	    rank, which == 1 ? "stdout" : "stderr");
 }
 
 static void on_laying_out(void *arg)

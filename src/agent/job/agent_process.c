@@ -25,6 +25,27 @@ char agent_process_state(long pid)
 	return found;
 }
 
+double agent_process_cpu(long pid)
+{
+	char path[64], line[512];
+	unsigned long user, kernel;
+	double found = -1;
+	const char *rest;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+	f = fopen(path, "re");
+	if (f && fgets(line, sizeof(line), f)) {
+		rest = strrchr(line, ')');
+		if (rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+				   &user, &kernel) == 2)
+			found = (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
 bool agent_process_is_zombie(long pid)
 {
 	char state = agent_process_state(pid);

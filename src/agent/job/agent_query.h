@@ -26,14 +26,16 @@ void agent_failed(struct agent *a, const struct error *err);
 pid_t agent_thread_of(pid_t pid);
 /* As ps shows it: 'R', 'S', 'T', …; 'X': it is gone. */
 char agent_process_state(long pid);
+/* Seconds that its threads have computed; < 0: it is gone. */
+double agent_process_cpu(long pid);
 bool agent_process_is_zombie(long pid);
 /* Does it handle the signal by which ranks are asked for things? */
 bool agent_hears(pid_t pid);
 
 /* ---- which ranks are here ---- */
 
-/* Cores that this node's processes are to have (of nodes that are one machine: the job's), and which
- * of them is that process's: the shadows of a set share one (ranks/agent_shadows.c). */
+/* Cores that this node's processes are to have (of nodes that are one machine: the job's), and
+ * which of them is that process's: the shadows of a set share one (ranks/agent_shadows.c). */
 uint32_t agent_units(const struct agent *a);
 uint32_t agent_unit_of(const struct agent *a, uint32_t process);
 /* What each shadow may use of a core, in thousandths; 0: all that it gets. */

@@ -49,6 +49,8 @@ struct agent_rank {
 	bool late;	    /* a copy that has ended well after GO: told when all are released */
 	bool stopped;	    /* for a migration, and has not said since that it goes on */
 	double still_since; /* somebody has stopped it; 0: nobody has */
+	uint64_t heartbeat; /* of its MPI calls, as it was seen last */
+	double cpu_then;    /* processor time by then */
 	bool aborted;	    /* has called MPI_Abort with that code */
 	int abort_code;
 	/* bytes that went to the head, and of which it has not said yet that they are printed:

@@ -32,7 +32,7 @@ enum { STDIN_WINDOW = 65536 };
 	M(MSG_SPAWN, "rpts")	/* start rank as program t, as sink s ("": fresh), streams at p */ \
 	M(MSG_SIGNAL, "rvf")	/* signal v to rank (or MESSAGE_ALL); f: enum signal_to */         \
 	M(MSG_CLEAR, "i")	/* end what is left of all groups; answered by CLEARED */          \
-	M(MSG_LOOK, "iv") /* answered by LOOKED; v 1: with its processes */                      \
+	M(MSG_LOOK, "iv")	/* answered by LOOKED; v 1: with its processes */                  \
 	M(MSG_CHECK, "i")	/* can all be captured? answered by CHECKED */                     \
 	M(MSG_CKPT, "ibft")	/* checkpoint i, a difference to b, flags f, into folder t */      \
 	M(MSG_CKPT_CANCEL, "i") /* it was given up */                                              \
@@ -71,13 +71,14 @@ enum { STDIN_WINDOW = 65536 };
 	M(MSG_HELLO, "rvf")	  /* process v of rank has said HELLO; f: enum hello_flag */       \
 	M(MSG_PACKET, "rx")	  /* what else it says: a packet of proto.h */                     \
 	M(MSG_ENDED, "rv")	  /* the launched process has ended; v: waitpid's status */        \
-	M(MSG_HUNG, "rv")	  /* somebody has stopped it, v ms ago, and it stands still */     \
-	M(MSG_STRAY, "r")	  /* who said HELLO is gone, the shell around it is not */         \
-	M(MSG_OUTPUT, "rvx")	  /* bytes of its stream v (1: stdout, 2: stderr) */               \
-	M(MSG_CLEARED, "i")	  /* nothing is left of generation i */                            \
-	M(MSG_LOOKED, "inx") /* n: progress; x: struct profile, struct profile_process[] */ \
-	M(MSG_CHECKED, "ivnrt")	  /* status v for rank, and why; n: resident bytes of all */       \
-	M(MSG_PROGRESS, "rinfx")  /* n bytes of checkpoint i are there; f: enum progress_flag; */  \
+	M(MSG_HUNG, "rv")	  /* somebody has stopped it, v ms ago; v < 0: it computes for */  \
+	/* -v ms of processor time, and calls no MPI */                                            \
+	M(MSG_STRAY, "r")	 /* who said HELLO is gone, the shell around it is not */          \
+	M(MSG_OUTPUT, "rvx")	 /* bytes of its stream v (1: stdout, 2: stderr) */                \
+	M(MSG_CLEARED, "i")	 /* nothing is left of generation i */                             \
+	M(MSG_LOOKED, "inx")	 /* n: progress; x: struct profile, struct profile_process[] */    \
+	M(MSG_CHECKED, "ivnrt")	 /* status v for rank, and why; n: resident bytes of all */        \
+	M(MSG_PROGRESS, "rinfx") /* n bytes of checkpoint i are there; f: enum progress_flag; */   \
 	/* x: ranks that somebody has stopped, u32 */                                              \
 	M(MSG_FED, "n")		 /* n more bytes are in rank 0's pipe */                           \
 	M(MSG_FEED_CLOSED, "")	 /* rank 0 takes no more */                                        \
