@@ -314,7 +314,9 @@ static int restart_job(struct options *o, const char *path, struct restart *r)
 	if (r->manifest.library_path)
 		setenv("LD_LIBRARY_PATH", r->manifest.library_path, 1);
 	if (stat(o->wdir, &st) != 0)
-		o->wdir = NULL; /* the image says what it needs of it */
+		o->wdir = NULL;			       /* the image says what it needs of it */
+	o->sdc = r->manifest.compares ? "hash" : NULL; /* its processes know how */
+	o->on_sdc = r->manifest.compares == 2 ? ON_SDC_ROLLBACK : ON_SDC_STOP;
 	if (options_restart_replicas(o, r->manifest.nranks / r->manifest.degree, r->manifest.degree,
 				     &err) != HALE_OK ||
 	    check_faults(o, &err) != HALE_OK || environment_find_libdir(libdir, &err) != HALE_OK)

@@ -140,6 +140,8 @@ static void print_job(struct json_out *j, const struct store_manifest *m)
 	json_bool(j, "tag", m->tag);
 	json_bool(j, "net_encrypt", m->net_encrypt);
 	json_int(j, "compress", m->compress);
+	if (m->compares)
+		json_int(j, "compares", m->compares);
 }
 
 char *store_manifest_print(const struct store_manifest *m)
@@ -286,12 +288,20 @@ static bool parse_holders(const struct json_value *v, struct store_manifest *m)
 	return m->holders != NULL;
 }
 
-/* Of each rank one process, which has an image; they may come in any order. */
+static bool has_part(const struct store_manifest *m, uint32_t rank)
+{
+	for (uint32_t s = 0; s < m->degree; s++)
+		if (m->parts[s * ranks_of(m) + rank].file[0])
+			return true;
+	return false;
+}
+
+/* Of each rank one process or several, each with an image; they may come in any order. */
 static bool parse_replicas(const struct json_value *v, struct store_manifest *m)
 {
 	uint32_t n = ranks_of(m), seen = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < json_count(v); i++) {
 		const struct json_value *one = json_at(v, i);
 		struct store_part *p;
 		int64_t rank, slot, replicas;
@@ -300,21 +310,20 @@ static bool parse_replicas(const struct json_value *v, struct store_manifest *m)
 		    !read_count(json_get(one, "slot"), 0, m->degree - 1, &slot) ||
 		    !read_count(json_get(one, "replicas"), 1, m->degree, &replicas))
 			return false;
-		for (uint32_t s = 0; s < m->degree; s++)
-			if (m->parts[s * n + (uint32_t)rank].file[0])
-				return false;
+		seen += !has_part(m, (uint32_t)rank);
 		p = &m->parts[(uint32_t)slot * n + (uint32_t)rank];
+		if (p->file[0])
+			return false;
 		p->replicas = (uint32_t)replicas;
 		if (!parse_part(one, (uint32_t)rank, m->holder_count, p) || !p->file[0])
 			return false;
-		seen++;
 	}
 	return seen == n;
 }
 
 static bool parse_parts(const struct json_value *v, struct store_manifest *m)
 {
-	if (json_count(v) != ranks_of(m))
+	if (json_count(v) < ranks_of(m) || json_count(v) > m->nranks)
 		return false;
 	m->parts = calloc(m->nranks, sizeof(*m->parts));
 	if (m->parts && m->degree > 1)
@@ -396,6 +405,7 @@ static bool parse_job(const struct json_value *v, struct store_manifest *m)
 	m->stdin_start = (uint64_t)start;
 	m->stdin_rest = (uint64_t)rest;
 	m->compress = (int)compress;
+	m->compares = (int)json_number(json_get(v, "compares"), 0);
 	m->mpi = json_truth(json_get(v, "mpi"), true);
 	/* manifests of earlier versions say true for libmpi.so.40 */
 	m->preload_mpi = json_truth(json_get(v, "preload_mpi"), false)

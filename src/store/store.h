@@ -51,7 +51,7 @@ struct store_manifest {
 	char job[STORE_NAME_MAX];
 	char run[STORE_RUN_MAX]; /* a number that no other job has, and that restarts keep */
 	uint32_t id, base;	 /* base 0: a full one */
-	uint32_t nranks;	 /* processes: of degree replicas of each rank, one has a part */
+	uint32_t nranks; /* processes: of degree replicas of each rank, one has a part, or some */
 	uint32_t degree;
 	bool mpi;
 	uint32_t preload_mpi; /* program_mpi_t */
@@ -71,6 +71,7 @@ struct store_manifest {
 	long keep, max_restarts;
 	bool incremental, tag, net_encrypt;
 	int compress;
+	int compares;	  /* --sdc: 1: and --on-sdc stop, 2: rollback; 0: no */
 	char *ckpt_local; /* --ckpt-local; owned; NULL: none */
 	long shared_every;
 	struct store_holder *holders; /* [holder_count]; owned */

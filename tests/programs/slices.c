@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* slices STEPS: each rank has a field that it never changes, and sends slice after slice of it
- * round a ring. A wrong bit in the field is so sent sooner or later. Rank 0 prints what all have
- * got. */
+/* slices STEPS [MICROSECONDS]: each rank has a field that it never changes, and sends slice after
+ * slice of it round a ring. A wrong bit in the field is so sent sooner or later. Rank 0 prints what
+ * all have got. Each step takes so long at least. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { SLICE = 4096, SLICES = 64 };
 static uint64_t field[SLICES][SLICE];
@@ -14,7 +15,8 @@ int main(int argc, char **argv)
 {
 	static uint64_t got[SLICE];
 	uint64_t sum = 0, total = 0;
-	int rank, ranks, steps = argc > 1 ? atoi(argv[1]) : 640;
+	int rank, ranks, steps = argc > 1 ? atoi(argv[1]) : 640,
+			 pause = argc > 2 ? atoi(argv[2]) : 0;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -25,6 +27,8 @@ int main(int argc, char **argv)
 		MPI_Sendrecv(field[s % SLICES], SLICE, MPI_UINT64_T, (rank + 1) % ranks, 1, got,
 			     SLICE, MPI_UINT64_T, (rank + ranks - 1) % ranks, 1, MPI_COMM_WORLD,
 			     MPI_STATUS_IGNORE);
+		if (pause > 0)
+			usleep((useconds_t)pause);
 		for (int i = 0; i < SLICE; i++)
 			sum = (sum << 7 | sum >> 57) ^ got[i];
 		if (rank == 0 && s % 1024 == 0) {

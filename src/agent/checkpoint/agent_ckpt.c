@@ -172,7 +172,9 @@ static bool has_living_child(pid_t pid)
 static void image_path(const struct agent *a, uint32_t process, char *path, size_t cap)
 {
 	snprintf(path, cap, "%s/" JOB_IMAGE_NAME, a->ckpt.folder,
-		 living_rank_of(process, a->setup.nranks / a->setup.degree));
+		 a->setup.flags & SETUP_STORE_ALL
+		     ? process
+		     : living_rank_of(process, a->setup.nranks / a->setup.degree));
 }
 
 /* Of replicas the leader's image is that of their rank. The head has said who lives before it asks
@@ -181,6 +183,8 @@ static bool writes_image(const struct agent *a, uint32_t process)
 {
 	uint32_t n = a->setup.nranks / a->setup.degree;
 
+	if (a->setup.flags & SETUP_STORE_ALL)
+		return true;
 	for (uint32_t p = living_rank_of(process, n); p < process; p += n)
 		if (!atomic_load(&segment_mailbox(a->view.segment, p)->lost))
 			return false;

@@ -74,12 +74,13 @@ static uint32_t flags_for(const struct head *h)
 }
 
 /* Of replicas the leader's image is that of their rank; the others stop with it and write nothing
- * (docs/redundancy.md, "Checkpoints"). The agents find the same one by the same view. */
+ * (docs/redundancy.md, "Checkpoints"). The agents find the same one by the same view. With --sdc
+ * all write theirs: a wrong bit in one of them is then found after a rollback, too. */
 static bool writes_image(const struct head *h, uint32_t process)
 {
 	uint32_t rank = living_rank_of(process, h->view.nranks);
 
-	return h->degree == 1 ||
+	return h->degree == 1 || h->o->sdc ||
 	       living_leader(&h->view, rank) == (int)living_slot_of(process, h->view.nranks);
 }
 
@@ -103,8 +104,9 @@ static void ask_rank(struct head *h, uint32_t rank)
 	if (k->written)
 		return;
 	snprintf(k->part.file, sizeof(k->part.file), JOB_IMAGE_NAME,
-		 living_rank_of(rank, h->view.nranks));
-	k->part.replicas = h->moves.clones.wanted[living_rank_of(rank, h->view.nranks)];
+		 h->o->sdc ? rank : living_rank_of(rank, h->view.nranks));
+	k->part.replicas =
+	    h->view.audits ? 1 : h->moves.clones.wanted[living_rank_of(rank, h->view.nranks)];
 	c->count.writers++;
 }
 

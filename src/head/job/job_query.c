@@ -55,12 +55,7 @@ bool replicas_is_wanted(const struct head *h, uint32_t process)
 
 hale_status_t replicas_refuse_checkpoints(const struct head *h, struct error *err)
 {
-	const char *why =
-	    h->shadows.of ? "has shadows, with which"
-	    : h->degree > 1 && h->o->sdc
-		? "compares messages (--sdc), and a wrong bit may be in the memory of "
-		  "the replica that would be stored: with that"
-		: NULL;
+	const char *why = h->shadows.of ? "has shadows, with which" : NULL;
 
 	return why ? error_set(err, HALE_ERR_UNSUPPORTED,
 			       "this job %s checkpoints don't go together in this version", why)

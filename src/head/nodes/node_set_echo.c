@@ -86,7 +86,7 @@ void node_set_echo_restored(struct node_set *c, uint32_t process, const uint64_t
 
 	for (int i = 0; c->echoes && i < 2; i++) {
 		echo_restored(&c->echoes[rank][i], living_slot_of(process, n), position[i + 1]);
-		output_position_begin(&c->ranks[rank].out[i], position[i + 1]);
+		output_position_begin(&c->ranks[rank].out[i], c->echoes[rank][i].spoken);
 	}
 }
 

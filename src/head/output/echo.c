@@ -156,7 +156,8 @@ void echo_returned(struct echoes *e, uint32_t slot, uint64_t position)
 void echo_restored(struct echoes *e, uint32_t slot, uint64_t position)
 {
 	e->of[slot].end = position;
-	e->spoken = position;
+	if (position > e->spoken)
+		e->spoken = position;
 }
 
 void echo_ended(struct echoes *e, uint32_t slot)

@@ -20,7 +20,7 @@
 struct echo {
 	char *kept; /* bytes [end - len, end) of it */
 	size_t len, cap;
-	uint64_t end; /* so much it has printed */
+	uint64_t end;  /* so much it has printed */
 	uint64_t from; /* a copy: what is before, who it is a copy of says */
 };
 
@@ -47,7 +47,8 @@ bool echo_take(struct echoes *e, uint32_t slot, const char *text, size_t len);
 void echo_lost(struct echoes *e, uint32_t slot);
 /* A copy of another replica is in its place, which has printed as much as that one up to there. */
 void echo_returned(struct echoes *e, uint32_t slot, uint64_t position);
-/* It begins again from there, and so much was printed of this stream before. */
+/* It begins again from there, and so much was printed of this stream before: as much as any of them
+ * had printed. */
 void echo_restored(struct echoes *e, uint32_t slot, uint64_t position);
 /* It has ended as programs should. */
 void echo_ended(struct echoes *e, uint32_t slot);
