@@ -253,6 +253,28 @@ def a_job_without_checkpoints_leaves_no_folder(s):
     expect(r.status == 0 and not os.path.exists(s.path("hale-ckpt")), os.listdir(s.dir), r)
 
 
+ANEW = """
+import os, time
+for n in range(9):
+    f = os.open("state", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    for i in range(40):
+        os.write(f, bytes([65 + n]) * 100000)
+        time.sleep(0.003)
+    os.close(f)
+"""
+
+
+@test
+def a_large_file_that_is_written_anew_may_be_caught_half_way(s):
+    """4 MB, open for writing only, so that no image has its content: the journal does."""
+    r = s.hale_run(1, PYTHON, s.write("program.py", ANEW), options=[
+        "--no-mpi", "--ckpt-every", "70ms", "--report", "report.json", "--inject", "kill:rank=0,after=0.5s", "--inject",
+        "kill:rank=0,after=1.1s"])
+    expect(r.status == 0 and "is refused" not in r.err, r)
+    expect(any(f["rolled_back_to"] > 0 for f in s.report()["failures"]), s.report())
+    expect(s.read("state") == "I" * 4000000, len(s.read("state")), r)
+
+
 @test
 def random_programs_that_are_killed_leave_the_same_files(s):
     draw = random.Random(SEED)

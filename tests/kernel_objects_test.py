@@ -612,4 +612,114 @@ def a_terminal_that_the_program_has_made_goes_on(s):
     expect(spoiled_and_killed(s, PYTHON, "-c", TERMINAL) == "right\n")
 
 
+LEADER = r"""
+import fcntl, os, signal, sys, termios, time
+master, slave = os.openpty()
+name = os.ttyname(slave)
+pid = os.fork()
+if pid == 0:
+    heard = []
+    signal.signal(signal.SIGINT, lambda *a: heard.append("int"))
+    os.close(master); os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0); os.close(slave)
+    open("there", "w").close()
+    while not heard: time.sleep(0.01)
+    os._exit(4 if os.ttyname(os.open("/dev/tty", os.O_RDWR)) and heard == ["int"] else 1)
+while not os.path.exists("go"):
+    if os.path.exists("spoil") and not os.path.exists("spoiled"): open("spoiled", "w").close()
+    time.sleep(0.01)
+assert os.ttyname(slave) == name
+os.write(master, b"\x03")
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 4
+print("right")
+"""
+
+
+@test
+def a_session_keeps_its_terminal_without_a_descriptor_of_it(s):
+    if not ids_allowed():
+        skip("processes can't have their ids again here")
+    expect(spoiled_and_killed(s, PYTHON, "-c", LEADER) == "right\n")
+
+
+REST = """
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <fcntl.h>
+/* "nr", "dp" of the mapping at p */
+static int has(void *p, const char *flag)
+{
+	char line[512], at[32];
+	int in = 0, found = -1;
+	FILE *f = fopen("/proc/self/smaps", "r");
+	snprintf(at, sizeof(at), "%lx-", (unsigned long)p);
+	while (fgets(line, sizeof(line), f)) {
+		in = strchr(line, '-') && strncmp(line, "VmFlags", 7) && strchr(line, ' ') > strchr(line, '-') ? !strncmp(line, at, strlen(at)) : in;
+		if (in && !strncmp(line, "VmFlags:", 8)) { found = strstr(line, flag) != NULL; in = 0; }
+	}
+	fclose(f);
+	return found;
+}
+int main(void)
+{
+	enum { LEN = 8192 };
+	int port[2], s = socket(AF_INET, SOCK_STREAM, 0), one = 1, zero = 0, watch = inotify_init1(IN_NONBLOCK), pair[2];
+	struct sockaddr_in in = {AF_INET, htons(4711), {htonl(0x0a010203)}}, any = {AF_INET, 0, {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(any);
+	char *plain = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *lazy = mmap(plain + LEN * 2, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	strcpy(lazy, "kept"); strcpy(plain, "plain");
+	/* an address that no device has, allowed for that moment */
+	OK(!setsockopt(s, SOL_IP, IP_FREEBIND, &one, sizeof(one)) && !bind(s, (void *)&in, sizeof(in)));
+	OK(!setsockopt(s, SOL_IP, IP_FREEBIND, &zero, sizeof(zero)));
+	/* two that listen at a port; one does not want to share it any more */
+	for (int i = 0; i < 2; i++) {
+		port[i] = socket(AF_INET, SOCK_STREAM, 0);
+		OK(!setsockopt(port[i], SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)) && !bind(port[i], (void *)&any, len));
+		OK(!listen(port[i], 5) && !getsockname(port[i], (void *)&any, &len));
+	}
+	OK(!setsockopt(port[1], SOL_SOCKET, SO_REUSEPORT, &zero, sizeof(zero)));
+	/* a file that has no name any more */
+	int file = open("file", O_RDWR | O_CREAT, 0600);
+	OK(inotify_add_watch(watch, "file", IN_MODIFY) == 1 && !unlink("file"));
+	/* an epoll on its way, which watches something that is here */
+	int ep = epoll_create1(0);
+	struct epoll_event e = {EPOLLIN, {.u32 = 5}};
+	char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 'x';
+	struct iovec iov = {&byte, 1};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	OK(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair) && !epoll_ctl(ep, EPOLL_CTL_ADD, watch, &e));
+	*c = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+	memcpy(CMSG_DATA(c), &ep, sizeof(ep));
+	OK(sendmsg(pair[0], &m, 0) == 1 && !close(ep));
+	int reserved = has(lazy, " nr");
+	note("there");
+	if (wait_for_word()) { strcpy(lazy, "spoiled"); OK(!inotify_rm_watch(watch, 1)); note("spoiled"); pause(); }
+	OK(!strcmp(lazy, "kept") && !strcmp(plain, "plain") && has(lazy, " nr") == reserved);
+	OK(!getsockopt(s, SOL_IP, IP_FREEBIND, &zero, &len) && !zero);
+	len = sizeof(in); OK(!getsockname(s, (void *)&in, &len) && in.sin_addr.s_addr == htonl(0x0a010203));
+	len = sizeof(one);
+	OK(!getsockopt(port[0], SOL_SOCKET, SO_REUSEPORT, &one, &len) && one && !getsockopt(port[1], SOL_SOCKET, SO_REUSEPORT, &zero, &len) && !zero);
+	m.msg_controllen = sizeof(control);
+	OK(recvmsg(pair[1], &m, 0) == 1 && (c = CMSG_FIRSTHDR(&m)));
+	memcpy(&ep, CMSG_DATA(c), sizeof(ep));
+	OK(epoll_wait(ep, &e, 1, 0) == 0 && write(file, "x", 1) == 1 && epoll_wait(ep, &e, 1, 1000) == 1 && e.data.u32 == 5);
+	puts("right");
+	return 0;
+}
+"""
+
+
+@test
+def what_a_program_has_taken_back_since_counts_after_a_rollback(s):
+    """Shared ports, addresses of nobody, names of watched files; an epoll on its way; memory that is not reserved."""
+    expect(spoiled_and_killed(s, build(s, "rest", REST)) == "right\n")
+
+
 main()

@@ -205,6 +205,69 @@ def work():
     return 1 + (before == (os.getpid(), os.getpgrp(), os.getsid(0)))
 add(status_of(child(work)))
 ''',
+    "a descriptor on its way": '''
+a, b = socket.socketpair()
+r, w = os.pipe()
+def work():
+    a.close()
+    time.sleep(T)
+    got, fds, _, _ = socket.recv_fds(b, 9, 2)
+    return len(got) + sum(os.read(fds[0], K % 9 + 1)) % 90
+pid = child(work)
+b.close()
+socket.send_fds(a, [b"take"], [r])
+time.sleep(T / 2)
+os.write(w, bytes([(i * N) % 251 for i in range(12)]))
+add(status_of(pid) + len(os.read(r, 99)))
+a.close()
+os.close(r)
+os.close(w)
+''',
+    "a late accept": '''
+door = socket.socket()
+door.bind(("127.0.0.1", 0))
+door.listen(4)
+calls = [socket.create_connection(door.getsockname()) for i in range(3)]
+time.sleep(T)
+for i, c in enumerate(calls):
+    c.send(bytes([(K + i) % 251]))
+ends = [door.accept()[0] for _ in calls]
+for e in ends:
+    add(e.recv(1)[0])
+for c in calls + ends + [door]:
+    c.close()
+''',
+    "a counter of two": '''
+e = os.eventfd(K, os.EFD_SEMAPHORE)
+def work():
+    x = 0
+    for i in range(12):
+        x += os.eventfd_read(e)
+        time.sleep(0.003)
+    return x
+pid = child(work)
+for i in range(12):
+    time.sleep(0.002)
+    os.eventfd_write(e, 2)
+add(status_of(pid))
+add(sum(os.eventfd_read(e) for i in range(K + 12)))
+os.close(e)
+''',
+    "a terminal": '''
+master, slave = os.openpty()
+def work():
+    os.setsid()
+    fcntl.ioctl(slave, 0x540E, 0)
+    time.sleep(T)
+    got = os.read(slave, 99)
+    return sum(got) % 100 + (os.tcgetpgrp(slave) == os.getpid())
+pid = child(work)
+time.sleep(T / 2)
+os.write(master, b"line N" + bytes([10]))
+add(status_of(pid))
+os.close(master)
+os.close(slave)
+''',
 }
 
 

@@ -412,8 +412,10 @@ hale_status_t sink_become(struct sink *s, struct error *err)
 	sys(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
 	if (rc == HALE_OK && !fd_restore_settle(&s->fds, err))
 		rc = err->code;
+	tree_terminals_take();
 	if (rc == HALE_OK)
 		rc = tree_meet(err);
+	tree_terminals_group();
 	ipc_settle();
 	if (rc == HALE_OK && !lift_live(s, err))
 		rc = err->code;

@@ -86,6 +86,23 @@ static uint32_t advice_for(const struct sink *s, const struct map_record *m)
 	return 0;
 }
 
+/* The kernel lists neighbours apart that an image has as one. */
+static long stage_parts(const struct sink *s, const struct map_record *m, uint64_t at, int prot)
+{
+	long rc = 0;
+	for (size_t i = 0; i < s->t.advice_count && !sys_failed(rc); i++) {
+		const struct advice_record *r = &s->t.advice[i];
+		int flags = r->flags & MAP_FLAG_DROPPABLE ? DROPPABLE : MAP_PRIVATE;
+		if (r->flags & MAP_FLAG_NORESERVE)
+			flags |= MAP_NORESERVE;
+		if (flags != MAP_PRIVATE && r->start >= m->start && r->end <= m->end &&
+		    (r->start > m->start || r->end < m->end))
+			rc = sys(SYS_mmap, at + (r->start - m->start), r->end - r->start, prot,
+				 flags | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	}
+	return rc;
+}
+
 static hale_status_t stage_anon(struct sink *s, size_t i, const struct map_record *m, uint64_t at,
 				struct error *err)
 {
@@ -104,6 +121,8 @@ static hale_status_t stage_anon(struct sink *s, size_t i, const struct map_recor
 	/* more than there is memory: the program can only have had it with MAP_NORESERVE */
 	if (rc == -ENOMEM)
 		rc = sys(SYS_mmap, at, m->end - m->start, prot, flags | MAP_NORESERVE, -1, 0);
+	if (!sys_failed(rc) && !(m->flags & MAP_FLAG_GROWSDOWN))
+		rc = stage_parts(s, m, at, prot);
 	if (sys_failed(rc))
 		return cant_map(m, "memory", rc, err);
 	/* huge pages come zeroed and filled four times as fast, when nearly all of it is used */

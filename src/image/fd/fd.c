@@ -377,7 +377,7 @@ static hale_status_t look_at_way(const struct fd_table *t, const struct fd_probe
 {
 	if (t->on_way < 0 || r->same_as >= 0)
 		return HALE_OK;
-	if (r->kind == FD_EPOLL || r->kind == FD_INOTIFY)
+	if (t->tree_count && (r->kind == FD_EPOLL || r->kind == FD_INOTIFY))
 		return fd_refuse(p, "on its way through a socket", err);
 	return t->locks.count > locks || t->owners.count > owners
 		   ? fd_refuse(p, "on its way through a socket with a lock, or with F_SETOWN", err)

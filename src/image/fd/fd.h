@@ -238,6 +238,8 @@ int fd_find_stranger(const struct fd_table *t, const struct fd_probe *p,
 		     struct tree_process *stranger);
 /* fd_terminal.c: a terminal made again by whoever has its master's record: master and other side.
  */
+bool fd_terminal_record(const char *text, size_t text_len, const struct fd_record *r,
+			struct terminal_record *x);
 bool fd_terminal_make(const char *text, size_t text_len, const struct fd_record *r, int end[2],
 		      struct error *err);
 int fd_terminal_open(const int end[2], const struct fd_record *r);

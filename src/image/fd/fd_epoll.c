@@ -97,7 +97,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 		e.source = e.fd;
 		if (!t->other)
 			e.source = source_of(t, p->fd, e.fd, count_before(t, begin, r->a, e.fd));
-		if (e.source < 0)
+		if (e.source < 0 || (!t->other && fd_way_has(t, e.source)))
 			return fd_refuse(p, "an epoll of a file that only others have open", err);
 		memcpy(to, &e, sizeof(e)); /* texts before it may have any length */
 		r->a++;
@@ -138,12 +138,13 @@ static long watch_by_number(int epoll, const struct epoll_record *e, struct epol
 static bool connect_epoll(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *r = &f->record[index];
+	const int fd = fd_now(f, index);
 	for (uint64_t i = 0; i < r->a; i++) {
 		struct epoll_record e;
 		memcpy(&e, fd_text(f, r) + i * sizeof(e), sizeof(e));
 		struct epoll_event event = {.events = e.events, .data.u64 = e.data};
-		long rc = e.source == e.fd ? sys(SYS_epoll_ctl, r->fd, EPOLL_CTL_ADD, e.fd, &event)
-					   : watch_by_number(r->fd, &e, &event);
+		long rc = e.source == e.fd ? sys(SYS_epoll_ctl, fd, EPOLL_CTL_ADD, e.fd, &event)
+					   : watch_by_number(fd, &e, &event);
 		if (rc < 0) {
 			error_set(err, HALE_ERR_SYSTEM,
 				  "can't watch descriptor %d again by epoll %d (error %ld)", e.fd,

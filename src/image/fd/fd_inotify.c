@@ -94,14 +94,36 @@ static uint64_t number_behind(const char *at, const char *key, int base)
 	}
 }
 
+/* A descriptor of the file, which leads to it where no name does. */
+static const char *open_name(const struct fd_table *t, uint64_t inode, char buf[64])
+{
+	struct fd_dir dir;
+	bool found = false;
+	if (!fd_dir_open(&dir, t->proc))
+		return NULL;
+	for (int fd; !found && (fd = fd_dir_next(&dir)) >= 0;) {
+		struct stat st = {0};
+		found = !fd_table_is_own(t, fd) && !fd_way_has(t, fd) && !sys(SYS_fstat, fd, &st) &&
+			st.st_ino == inode && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode));
+		fmt_print(buf, 64, "/proc/self/fd/%d", fd);
+	}
+	fd_dir_close(&dir);
+	return found ? buf : NULL;
+}
+
 static hale_status_t add_watch(struct fd_table *t, const struct fd_probe *p, const char *line,
 			       struct error *err)
 {
 	struct stat st = {0};
+	char buf[64];
 	struct inotify_record w = {.watch = (int32_t)number_behind(line, "wd:", 16),
 				   .mask = (uint32_t)number_behind(line, "mask:", 16) & KEPT};
 	const char *path =
 	    name_of(number_behind(line, "ino:", 16), number_behind(line, "sdev:", 16), &st);
+	if (!path) {
+		st.st_mode = 0;
+		path = open_name(t, number_behind(line, "ino:", 16), buf);
+	}
 	if (!path)
 		return fd_refuse(p, "an inotify watch of a file whose name is not known, or gone",
 				 err);
@@ -203,13 +225,13 @@ static bool connect_inotify(struct fd_restore *f, size_t index, struct error *er
 	if (r->offset || r->text_offset > f->text_len || f->text_len - r->text_offset < r->text_len)
 		return true; /* another process has it, too, and does this */
 	for (const char *path; (path = next_watch(f, r, above, &w)); above = w.watch) {
-		long rc = watch_again(r->fd, path, &w);
+		long rc = watch_again(fd_now(f, index), path, &w);
 		if (!rc)
 			continue;
 		error_set(err, HALE_ERR_STORE, "%s can't be watched again (error %ld)", path, -rc);
 		return false;
 	}
-	read_away(r->fd);
+	read_away(fd_now(f, index));
 	return true;
 }
 

@@ -146,11 +146,26 @@ static long bind_unix(int fd, const struct socket_record *x)
 	return rc;
 }
 
+/* The program may have bound an address that no device has, and said since that it does not want
+ * such. */
+static long bind_free(int fd, const struct socket_record *x)
+{
+	int one = 1, zero = 0;
+	int level = x->family == AF_INET6 ? SOL_IPV6 : SOL_IP;
+	int name = x->family == AF_INET6 ? IPV6_FREEBIND : IP_FREEBIND;
+	if (sys(SYS_setsockopt, fd, level, name, &one, sizeof(one)))
+		return -EADDRNOTAVAIL;
+	long rc = sys(SYS_bind, fd, x->name, x->name_len);
+	sys(SYS_setsockopt, fd, level, name, &zero, sizeof(zero));
+	return rc;
+}
+
 static long bind_name(int fd, const struct socket_record *x)
 {
 	if (!x->name_len)
 		return 0;
-	return x->family == AF_UNIX ? bind_unix(fd, x) : bind_again(fd, x->name, x->name_len);
+	long rc = x->family == AF_UNIX ? bind_unix(fd, x) : bind_again(fd, x->name, x->name_len);
+	return rc == -EADDRNOTAVAIL && x->family != AF_UNIX ? bind_free(fd, x) : rc;
 }
 
 /* One that listens gets its address last, when all connections that have the same are there. */

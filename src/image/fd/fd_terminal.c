@@ -128,8 +128,9 @@ static const char *look_at_master(const struct fd_table *t, const struct fd_prob
 	x->has_slave = fd_tree_has(t, slave, NULL, NULL);
 	sys(SYS_ppoll, &look, 1, &now, NULL, 0);
 	x->left = (look.revents & POLLHUP) != 0;
-	if (x->session && !fd_tree_has(t, slave, is_leaders, &leader))
-		return "a terminal whose session has no descriptor of it";
+	if (x->session && !(t->tree_count && fd_tree_holds(t, x->session)) &&
+	    !fd_tree_has(t, slave, is_leaders, &leader))
+		return "a terminal of a session whose leader is not there, or has closed it";
 	if (get(p->fd, FIONREAD))
 		return "a terminal with output that nobody has read";
 	if (x->has_slave) {
@@ -175,8 +176,8 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 
 /* ---- restore ---- */
 
-static bool record_of(const char *text, size_t text_len, const struct fd_record *r,
-		      struct terminal_record *x)
+bool fd_terminal_record(const char *text, size_t text_len, const struct fd_record *r,
+			struct terminal_record *x)
 {
 	if (r->text_len != sizeof(*x) || r->text_offset > text_len ||
 	    text_len - r->text_offset < r->text_len)
@@ -215,7 +216,7 @@ bool fd_terminal_make(const char *text, size_t text_len, const struct fd_record 
 	struct terminal_record x;
 	int open = 0, locked, one = 1;
 	long master = -EINVAL, slave = -1;
-	bool known = record_of(text, text_len, r, &x);
+	bool known = fd_terminal_record(text, text_len, r, &x);
 	for (int i = 0; known && i < TRIES; i++) {
 		master = master_take(r->a);
 		if (master != -EEXIST) /* else whoever had it has just been killed */
@@ -224,10 +225,10 @@ bool fd_terminal_make(const char *text, size_t text_len, const struct fd_record 
 	}
 	if (master >= 0) {
 		sys(SYS_ioctl, master, TIOCSPTLCK, &open);
-		if (!r->b || x.has_slave || x.left)
+		if (!r->b || x.has_slave || x.left || x.session)
 			slave = sys(SYS_ioctl, master, OPEN_PEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	}
-	bool wants = master >= 0 && (!r->b || x.has_slave || x.left);
+	bool wants = master >= 0 && (!r->b || x.has_slave || x.left || x.session);
 	if (master < 0 || (wants && slave < 0)) {
 		error_set(err, HALE_ERR_SYSTEM,
 			  "the terminal /dev/pts/%lu can't be made again (error %ld)%s",
@@ -308,7 +309,7 @@ static bool settle_terminal(struct fd_restore *f, size_t index, struct error *er
 {
 	const struct fd_record *r = &f->record[index];
 	struct terminal_record x;
-	if (r->b || !record_of(f->text, f->text_len, r, &x) ||
+	if (r->b || !fd_terminal_record(f->text, f->text_len, r, &x) ||
 	    x.session != (int32_t)sys(SYS_getpid))
 		return true;
 	int sid = 0;
@@ -328,7 +329,7 @@ static bool connect_terminal(struct fd_restore *f, size_t index, struct error *e
 	const struct fd_record *r = &f->record[index];
 	struct terminal_record x;
 	int one = 1;
-	if (!record_of(f->text, f->text_len, r, &x))
+	if (!fd_terminal_record(f->text, f->text_len, r, &x))
 		return true;
 	if (!r->b && x.session == (int32_t)sys(SYS_getpid) && x.group)
 		sys(SYS_ioctl, r->fd, TIOCSPGRP, &x.group);

@@ -385,6 +385,14 @@ static bool make_ended(struct objects *o, size_t i, size_t n, struct error *err)
 	return x && x->fd >= 0;
 }
 
+static bool has_terminal(const struct objects *o, uint64_t number)
+{
+	for (uint32_t i = 0; i < o->tree->objects; i++)
+		if (o->tree->object[i].kind == TREE_TERMINAL && o->tree->object[i].inode == number)
+			return true;
+	return false;
+}
+
 /* Of the master's record, whoever has it. */
 static bool make_terminal(struct objects *o, uint64_t number, struct error *err)
 {
@@ -404,11 +412,16 @@ static bool make_terminal(struct objects *o, uint64_t number, struct error *err)
 			}
 		}
 	struct tree_object *x = of ? objects_add(o, TREE_TERMINAL, 0, number, err) : NULL;
+	struct terminal_record is = {0};
 	if (!x || !fd_terminal_make(t->fd_text, t->fd_text_len, of, end, err))
 		return false;
 	x->fd = objects_lift(end[0]);
 	x->other = objects_lift(end[1]);
-	fd_terminal_end(has_slave, &x->other);
+	if (fd_terminal_record(t->fd_text, t->fd_text_len, of, &is)) {
+		x->reserved = is.session;
+		x->device = (uint64_t)is.group;
+	}
+	fd_terminal_end(has_slave || is.session, &x->other);
 	return x->fd >= 0;
 }
 
@@ -438,7 +451,7 @@ static bool make_of_descriptors(struct objects *o, size_t i, struct error *err)
 			ok = objects_make_connection(o, r, err);
 		if (is_of_another(r, &pid, &fd) && !find(o, TREE_FILE, pid, fd))
 			ok = make_file(o, r, pid, fd, err);
-		if (r->kind == FD_TERMINAL && !find(o, TREE_TERMINAL, 0, r->a))
+		if (r->kind == FD_TERMINAL && !has_terminal(o, r->a))
 			ok = make_terminal(o, r->a, err);
 		if (r->kind == FD_PID && !r->a && !find(o, TREE_ENDED, 0, r->inode) &&
 		    is_shared(o, i, FD_PID, r->device, r->inode))

@@ -158,7 +158,7 @@ enum tree_object_kind {
 	TREE_MEMORY, /* and other files without a name */
 	TREE_FIFO,
 	TREE_ENDED,   /* a handle of a process that has ended */
-	TREE_TERMINAL /* other: its other side */
+	TREE_TERMINAL /* other: its other side; reserved, device: its session and group */
 };
 
 /* Something that several processes have, open in each of them until it is in its place. */
@@ -205,6 +205,11 @@ void tree_member_sink(const char *spec, struct error *err);
 bool tree_has_begun(void);
 /* What the root says of System V memory. */
 const struct ipc_moved *tree_ipc_moved(size_t *count);
+
+/* The terminal of this process's session, whether it has a descriptor of that or not; and, when all
+ * processes are there, its foreground group. */
+void tree_terminals_take(void);
+void tree_terminals_group(void);
 
 /* This process can't be rebuilt, so none of them can. */
 void tree_fail(void);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -338,7 +339,8 @@ static const struct tree_object *object_of(uint32_t kind, uint64_t device, uint6
 	for (uint32_t i = 0; joined && i < joined->objects; i++) {
 		const struct tree_object *o = &joined->object[i];
 		if (o->kind == kind && o->inode == inode &&
-		    (o->device == device || kind == TREE_PIPE || kind == TREE_SOCKET))
+		    (o->device == device || kind == TREE_PIPE || kind == TREE_SOCKET ||
+		     kind == TREE_TERMINAL))
 			return o;
 	}
 	return NULL;
@@ -385,6 +387,31 @@ int tree_object_open(const struct fd_restore *f, const struct fd_record *r)
 		break;
 	}
 	return o ? (int)sys(SYS_fcntl, o->fd, F_DUPFD_CLOEXEC, f->floor) : -1;
+}
+
+static void terminals_set(unsigned long request, bool group)
+{
+	for (uint32_t i = 0; joined && i < joined->objects; i++) {
+		const struct tree_object *o = &joined->object[i];
+		int value = (int)o->device;
+		if (o->kind != TREE_TERMINAL || o->other < 0 ||
+		    o->reserved != (int32_t)sys(SYS_getpid))
+			continue;
+		if (!group)
+			sys(SYS_ioctl, o->other, request, 0);
+		else if (value)
+			sys(SYS_ioctl, o->other, request, &value);
+	}
+}
+
+void tree_terminals_take(void)
+{
+	terminals_set(TIOCSCTTY, false);
+}
+
+void tree_terminals_group(void)
+{
+	terminals_set(TIOCSPGRP, true);
 }
 
 bool tree_has_begun(void)
