@@ -52,6 +52,7 @@ static void round_written(void *arg, const struct image_result *result)
 			       .bytes = result->bytes,
 			       .pages = result->pages_saved,
 			       .pages_zero = result->pages_zero,
+			       .same = result->pages_same * HALE_PAGE,
 			       .seconds = result->seconds,
 			       .interval = step.interval};
 	if (result->error.code == HALE_OK && held)
@@ -240,14 +241,17 @@ void migrate_sink(const char *from, struct error *err)
 {
 	struct migrate_pass pass = {.direct = 0};
 	bool direct;
+	/* PID@NAME: that process has most of the pages already */
+	char *name;
+	int beside = (int)strtol(from, &name, 10);
 	if (!link_address_from_env(&pass.address)) {
 		error_set(err, HALE_ERR_STATE, "HALE_AGENT or HALE_TOKEN is missing");
 		return;
 	}
-	int fd = migrate_stream_sink(from, &direct, err);
+	int fd = migrate_stream_sink(beside > 0 ? name : from, &direct, err);
 	if (fd < 0)
 		return;
 	pass.direct = direct;
 	if (image_pass(&pass, sizeof(pass)) == HALE_OK)
-		image_sink_live(fd, err);
+		image_sink_live(fd, beside > 0 ? beside : 0, err);
 }

@@ -75,6 +75,9 @@ hale_status_t tree_put_error(struct error *err);
 
 /* BEGIN, in the first round, and ROUND. 0 or -errno. */
 int live_round_begin(const struct live_round *r, const struct live_begin *begin, bool incremental);
+/* Behind the maps: what the sink has already; *offer NULL: nothing, or nobody has asked it. 0 or
+ * -errno. */
+int live_round_offered(const struct live_round *r, struct arena *a, struct offer **offer);
 /* The sentence for a round that couldn't be sent; says what the sink said, if it did. */
 hale_status_t live_round_error(const struct live_round *r, int error, struct error *err);
 /* In a new process: the live image that this one came from isn't ours. fd: its stream, -1: none. */

@@ -7,6 +7,7 @@
 
 #include "image/capture.h"
 #include "image/hashes.h"
+#include "image/live/live_offer.h"
 #include "image/tree/tree.h"
 
 static hale_status_t no_memory(struct error *err)
@@ -223,7 +224,24 @@ static bool select_pages(struct capture *c)
 	return ok;
 }
 
-static void put_pages(struct capture *c, struct image_stream *s, struct image_header *header)
+/* What the sink of a live image has already, and the process has not. */
+static struct offer *take_offer(struct capture *c, struct image_stream *s)
+{
+	const struct selection *sel = &c->selection;
+	struct offer *offer = NULL;
+	int rc = c->params.live && !image_stream_failed(s)
+		     ? live_round_offered(c->params.live, &c->arena, &offer)
+		     : 0;
+	if (!rc && offer &&
+	    !offer_left(offer, sel->runs.items, sel->runs.count, &c->selection.drops))
+		rc = -ENOMEM;
+	if (rc)
+		image_stream_fail(s, rc);
+	return rc ? NULL : offer;
+}
+
+static void put_pages(struct capture *c, struct image_stream *s, struct image_header *header,
+		      uint64_t *same)
 {
 	const struct selection *sel = &c->selection;
 	int32_t *tids = arena_alloc(&c->arena, c->threads.count * sizeof(*tids));
@@ -239,6 +257,7 @@ static void put_pages(struct capture *c, struct image_stream *s, struct image_he
 			tids[k] = tids[k - 1];
 		tids[k] = tid;
 	}
+	struct offer *offer = take_offer(c, s);
 	struct pages_params p = {.runs = sel->runs.items,
 				 .count = sel->runs.count,
 				 .pages = sel->pages,
@@ -246,7 +265,8 @@ static void put_pages(struct capture *c, struct image_stream *s, struct image_he
 				 .tids = tids,
 				 .tid_count = c->threads.count,
 				 .workers = c->params.live ? 1 : workers_wanted(),
-				 .want_drops = c->incremental,
+				 .want_drops = c->incremental || offer,
+				 .offer = offer,
 				 .moving = c->params.mode == IMAGE_SYNC};
 	if (!pages_write(s, &p, &result)) {
 		image_stream_fail(s, -ENOMEM);
@@ -254,6 +274,7 @@ static void put_pages(struct capture *c, struct image_stream *s, struct image_he
 	}
 	header->pages = result.saved;
 	header->pages_zero = result.zero;
+	*same = result.same;
 	put_table(c, s, FRAME_LOCKS, &result.locks, NULL, 0);
 	if (sel->drops.count)
 		put_table(c, s, FRAME_DROPS, &sel->drops, NULL, 0);
@@ -377,7 +398,7 @@ static hale_status_t write_frames(struct capture *c, struct image_result *result
 		put_all_but_memory(c, &s);
 	put_table(c, &s, FRAME_MAPS, &c->map_records, c->map_text.data, c->map_text.len);
 	if (selected)
-		put_pages(c, &s, &header);
+		put_pages(c, &s, &header, &result->pages_same);
 	else
 		image_stream_fail(&s, -ENOMEM);
 	if (!c->params.live) /* after its own pages: theirs are being written meanwhile */

@@ -51,6 +51,7 @@ struct image_result {
 	uint64_t bytes;	      /* length of the image */
 	uint64_t pages_saved; /* 4 KiB pages whose content is in it */
 	uint64_t pages_zero;  /* skipped because they are zero */
+	uint64_t pages_same;  /* skipped because the sink of a live image has them already */
 	uint64_t checksum; /* depends on every byte of the file (frame.h), what manifests carry */
 	uint32_t base;	   /* 0: the image is full, although a difference was asked for */
 	double seconds;	   /* from fork to the last byte synced */

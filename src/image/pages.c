@@ -10,7 +10,10 @@
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
+#include "base/clock.h"
 #include "image/hash.h"
+#include "image/live/live_offer.h"
+#include "image/live/live_pack.h"
 #include "image/mutexes.h"
 #include "image/stream.h"
 
@@ -57,6 +60,7 @@ struct writer {
 	char *raw, *packed, *state;
 	size_t packed_cap, state_len;
 	ZSTD_CCtx *zstd;
+	struct live_packing packing;
 };
 
 /* The stream's lock guards cursor and result too: their lists grow in the same arena. */
@@ -235,9 +239,58 @@ static void write_plain(struct job *j, struct writer *w)
 	image_stream_seal(j->stream, &f, at, w->table);
 }
 
+static size_t pack(struct job *j, struct writer *w, size_t raw)
+{
+	if (j->p->compress != IMAGE_ZSTD) {
+		int n = LZ4_compress_fast_extState(w->state, w->raw, w->packed, (int)raw,
+						   (int)w->packed_cap, LZ4_SPEED);
+		return n > 0 ? (size_t)n : 0;
+	}
+	size_t n = ZSTD_compressCCtx(w->zstd, w->packed, w->packed_cap, w->raw, raw, ZSTD_LEVEL);
+	return ZSTD_isError(n) ? 0 : n;
+}
+
+static size_t gather(struct job *j, struct writer *w)
+{
+	char *to = w->raw;
+	for (size_t i = 0; i < w->pieces; i++) {
+		const struct pages_piece *p = &w->piece[i];
+		memcpy(to, (const void *)p->source, p->pages * HALE_PAGE);
+		look_for_locks(j, p->addr, (const char *)p->source, p->pages);
+		to += p->pages * HALE_PAGE;
+	}
+	return (size_t)(to - w->raw);
+}
+
+/* Compresses the batch, and sends it so if that is shorter. */
+static void send_packed(struct job *j, struct writer *w)
+{
+	uint64_t began = clock_ns();
+	size_t raw = gather(j, w), len = pack(j, w, raw);
+	bool smaller = len && len < raw;
+	struct frame f = {.kind = FRAME_PAGES,
+			  .compress = (uint16_t)(smaller ? IMAGE_LZ4 : IMAGE_PLAIN),
+			  .count = (uint32_t)w->pieces,
+			  .table_len = w->pieces * sizeof(uint64_t),
+			  .data_len = smaller ? len : raw,
+			  .raw_len = raw};
+	const char *data = smaller ? w->packed : w->raw;
+	f.data_sum = hash64(data, f.data_len);
+	w->iov[2] = (struct iovec){(void *)(uintptr_t)data, f.data_len};
+	uint64_t packed = clock_ns();
+	image_stream_send(j->stream, &f, w->table, w->iov, 1);
+	live_pack_took(&w->packing, raw, f.data_len, f.data_len,
+		       (double)(clock_ns() - packed) * 1e-9, (double)(packed - began) * 1e-9);
+}
+
 /* Checksum first, since it goes ahead of the data; they are still in the cache then. */
 static void send_live(struct job *j, struct writer *w)
 {
+	if (live_pack_next(&w->packing)) {
+		send_packed(j, w);
+		return;
+	}
+	uint64_t began;
 	struct frame f = {.kind = FRAME_PAGES,
 			  .count = (uint32_t)w->pieces,
 			  .table_len = w->pieces * sizeof(uint64_t),
@@ -252,30 +305,15 @@ static void send_live(struct job *j, struct writer *w)
 		w->iov[2 + i] = (struct iovec){(void *)p->source, p->pages * HALE_PAGE};
 	}
 	f.data_sum = XXH3_64bits_digest(&sum);
+	began = clock_ns();
 	image_stream_send(j->stream, &f, w->table, w->iov, (int)w->pieces);
-}
-
-static size_t pack(struct job *j, struct writer *w, size_t raw)
-{
-	if (j->p->compress == IMAGE_LZ4) {
-		int n = LZ4_compress_fast_extState(w->state, w->raw, w->packed, (int)raw,
-						   (int)w->packed_cap, LZ4_SPEED);
-		return n > 0 ? (size_t)n : 0;
-	}
-	size_t n = ZSTD_compressCCtx(w->zstd, w->packed, w->packed_cap, w->raw, raw, ZSTD_LEVEL);
-	return ZSTD_isError(n) ? 0 : n;
+	live_pack_took(&w->packing, f.raw_len, 0, f.data_len, (double)(clock_ns() - began) * 1e-9,
+		       0);
 }
 
 static void write_packed(struct job *j, struct writer *w)
 {
-	char *to = w->raw;
-	for (size_t i = 0; i < w->pieces; i++) {
-		const struct pages_piece *p = &w->piece[i];
-		memcpy(to, (const void *)p->source, p->pages * HALE_PAGE);
-		look_for_locks(j, p->addr, to, p->pages);
-		to += p->pages * HALE_PAGE;
-	}
-	size_t raw = (size_t)(to - w->raw), len = pack(j, w, raw);
+	size_t raw = gather(j, w), len = pack(j, w, raw);
 	bool smaller = len && len < raw;
 	struct frame f = {.kind = FRAME_PAGES,
 			  .compress = (uint16_t)(smaller ? j->p->compress : IMAGE_PLAIN),
@@ -326,7 +364,19 @@ static void keep(struct job *j, struct writer *w, const struct pages_piece *p, u
 	w->pages += pages;
 }
 
-/* Splits a taken piece into pages to keep and zero pages. */
+/* The sink has it already, so it is not sent. Its locks are looked for all the same. */
+static bool is_same(struct job *j, uint64_t addr, const char *page)
+{
+	if (!j->p->offer || !offer_has(j->p->offer, addr, page))
+		return false;
+	look_for_locks(j, addr, page, 1);
+	lock(j);
+	j->result->same++;
+	unlock(j);
+	return true;
+}
+
+/* Splits a taken piece into pages to keep, and those that are zero or the sink's. */
 static void sift(struct job *j, struct writer *w, struct pages_piece p, char **bounce)
 {
 	uint64_t first = 0, k = 0;
@@ -338,13 +388,19 @@ static void sift(struct job *j, struct writer *w, struct pages_piece p, char **b
 		p.source = (uint64_t)*bounce;
 		*bounce += p.pages * HALE_PAGE;
 	}
-	if (p.keep_zero) {
+	if (p.keep_zero && !j->p->offer) {
 		keep(j, w, &p, 0, p.pages);
 		return;
 	}
 	while (k < p.pages) {
 		uint64_t zero = k;
-		while (zero < p.pages && is_zero((char *)p.source + zero * HALE_PAGE))
+		if (is_same(j, p.addr + k * HALE_PAGE, (char *)p.source + k * HALE_PAGE)) {
+			keep(j, w, &p, first, k - first);
+			first = ++k;
+			continue;
+		}
+		while (!p.keep_zero && zero < p.pages &&
+		       is_zero((char *)p.source + zero * HALE_PAGE))
 			zero++;
 		if (zero > k) {
 			keep(j, w, &p, first, k - first);
@@ -378,9 +434,9 @@ static bool writer_init(struct job *j, struct writer *w, bool bounces)
 	size_t raw = j->batch_pages * HALE_PAGE;
 	if (bounces && !(w->bounce = arena_pages(j->stream->arena, raw)))
 		return false;
-	if (j->p->compress == IMAGE_PLAIN)
+	if (j->p->compress == IMAGE_PLAIN && !j->stream->live)
 		return true;
-	bool lz4 = j->p->compress == IMAGE_LZ4;
+	bool lz4 = j->p->compress != IMAGE_ZSTD;
 	w->packed_cap = lz4 ? (size_t)LZ4_compressBound((int)raw) : ZSTD_compressBound(raw);
 	w->state_len = lz4 ? (size_t)LZ4_sizeofState() : ZSTD_estimateCCtxSize(ZSTD_LEVEL);
 	w->raw = arena_pages(j->stream->arena, raw);

@@ -64,7 +64,7 @@ void image_stream_finish(struct image_stream *s, struct image_header *header, co
 
 /* Pages, by all cores that this process may use. */
 struct pages_result {
-	uint64_t saved, zero;
+	uint64_t saved, zero, same;
 	struct list drops; /* uint64_t runs: zero pages, found only by looking */
 	struct list locks; /* struct lock_record */
 };
@@ -76,8 +76,9 @@ struct pages_params {
 	const int32_t *tids; /* sorted; their locks are looked for */
 	size_t tid_count;
 	unsigned workers;
-	bool want_drops; /* report zero pages as drops */
-	bool moving;	 /* pages can change meanwhile: copy each before it is summed up */
+	bool want_drops;     /* report zero pages as drops */
+	struct offer *offer; /* pages that the sink has already (live/live_offer.h); NULL: none */
+	bool moving;	     /* pages can change meanwhile: copy each before it is summed up */
 };
 bool pages_write(struct image_stream *s, const struct pages_params *p, struct pages_result *result);
 

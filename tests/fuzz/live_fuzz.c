@@ -348,7 +348,7 @@ static void to_sink(void)
 	must(fd >= 0 && write(fd, stream, stream_len) == (ssize_t)stream_len);
 	must(lseek(fd, 0, SEEK_SET) == 0);
 	must(fchdir(folder_fd) == 0);
-	must(image_sink_live(fd, &err) != HALE_OK);
+	must(image_sink_live(fd, 0, &err) != HALE_OK);
 	must(err.code != HALE_OK && err.text[0]);
 	must(fchdir(home_fd) == 0);
 	close_new(before);

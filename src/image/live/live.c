@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "image/capture.h"
+#include "image/live/live_offer.h"
 #include "image/live/live_wire.h"
 
 enum {
@@ -37,6 +38,7 @@ struct shared {
 static struct {
 	bool open;
 	bool committed;
+	bool offers; /* in the process that writes round 0: the sink has pages already */
 	struct live_params p;
 	struct live_round round; /* the newest */
 	uint32_t rounds;	 /* begun */
@@ -150,16 +152,22 @@ static hale_status_t sentence(int error, struct error *err)
 }
 
 /* One word from the sink: `wanted`, or an error. */
-static hale_status_t expect(int fd, int wanted, uint64_t deadline_ns, struct error *err)
+static hale_status_t expect_word(int fd, int wanted, uint64_t deadline_ns, struct live_word *word,
+				 struct error *err)
 {
-	struct live_word word;
-	int kind = live_listen(fd, &word, deadline_ns);
+	int kind = live_listen(fd, word, deadline_ns);
 	if (kind == wanted)
 		return HALE_OK;
 	if (kind == LIVE_REFUSED)
-		return error_set(err, word.code ? (hale_status_t)word.code : HALE_ERR_PROCESS,
-				 "there is no copy: %s", word.text);
+		return error_set(err, word->code ? (hale_status_t)word->code : HALE_ERR_PROCESS,
+				 "there is no copy: %s", word->text);
 	return sentence(kind == LIVE_DEAD ? -EPIPE : kind < 0 ? kind : -EPROTO, err);
+}
+
+static hale_status_t expect(int fd, int wanted, uint64_t deadline_ns, struct error *err)
+{
+	struct live_word word;
+	return expect_word(fd, wanted, deadline_ns, &word, err);
 }
 
 int live_round_begin(const struct live_round *r, const struct live_begin *begin, bool incremental)
@@ -170,14 +178,31 @@ int live_round_begin(const struct live_round *r, const struct live_begin *begin,
 	if (r->round == 0) {
 		rc = live_send(r->fd, LIVE_BEGIN, begin, sizeof(*begin));
 		if (!rc && r->answers) {
+			struct live_word word;
 			struct error err;
-			if (expect(r->fd, LIVE_ACCEPT, clock_ns() + r->wait_ns, &err) != HALE_OK) {
+			if (expect_word(r->fd, LIVE_ACCEPT, clock_ns() + r->wait_ns, &word, &err) !=
+			    HALE_OK) {
 				live.shared->error = err;
 				return -ECANCELED;
 			}
+			live.offers = word.code == LIVE_HAS_SOME;
 		}
 	}
 	return rc ? rc : live_send(r->fd, LIVE_ROUND, &record, sizeof(record));
+}
+
+int live_round_offered(const struct live_round *r, struct arena *a, struct offer **offer)
+{
+	struct error err;
+	*offer = NULL;
+	if (r->round > 0 || !live.offers)
+		return 0;
+	struct offer *o = arena_alloc(a, sizeof(*o));
+	int rc = o ? offer_take(o, r->fd, a, r->wait_ns, &err) : -ENOMEM;
+	if (rc == -ECANCELED)
+		live.shared->error = err;
+	*offer = rc ? NULL : o;
+	return rc;
 }
 
 hale_status_t live_round_error(const struct live_round *r, int error, struct error *err)

@@ -86,8 +86,10 @@ bool live_is_open(void);
 bool live_runs(void);
 
 /* Becomes the process that comes through fd, which it takes over; never returns on success. Refuses
- * by a word to the source and err. As image_sink, it exits with 70 after the point of no return. */
-hale_status_t image_sink_live(int fd, struct error *err);
+ * by a word to the source and err. As image_sink, it exits with 70 after the point of no return.
+ * beside: a process on this node that is an older copy of the source, whose pages need not be sent
+ * where they are equal (live_offer.h); 0: there is none. It is read, and nothing else. */
+hale_status_t image_sink_live(int fd, int beside, struct error *err);
 
 /* ---- when to stop (pure) ---- */
 

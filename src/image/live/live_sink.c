@@ -5,11 +5,13 @@
 #include "image/live/live.h"
 
 #include <errno.h>
+#include <lz4.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/fmt.h"
 #include "image/hash.h"
+#include "image/live/live_offer.h"
 #include "image/live/live_stage.h"
 #include "image/live/live_wire.h"
 
@@ -18,6 +20,7 @@ enum { READ_VECS = 256, RUNS_MAX = 1024, NOWHERE = FRAME_DATA_MAX };
 struct live_sink_receiver {
 	struct sink *sink;
 	bool answers;
+	int beside; /* the process that has pages already; 0: none */
 	struct live_stage stage;
 	struct live_begin begin;
 	struct live_round_record round; /* that is coming in */
@@ -28,6 +31,7 @@ struct live_sink_receiver {
 	struct list contents; /* struct content */
 	uint64_t *runs;	      /* of a PAGES frame */
 	char *nowhere;	      /* pages that nobody wants */
+	char *packed, *raw;   /* of compressed ones; NULL: none has come */
 	struct iovec iov[READ_VECS];
 };
 
@@ -111,6 +115,34 @@ static hale_status_t check_runs(struct live_sink_receiver *r, const struct frame
 	return image_file_check_runs(&r->sink->file[0], &n, err);
 }
 
+static hale_status_t take_packed(struct live_sink_receiver *r, const struct frame *f,
+				 struct error *err)
+{
+	struct sink_cursor c = {.run = r->runs, .runs = f->count};
+	const char *from;
+	char *to;
+	size_t map;
+	if (!r->raw) {
+		r->packed = arena_pages(&r->sink->arena, FRAME_DATA_MAX);
+		r->raw = arena_pages(&r->sink->arena, FRAME_DATA_MAX);
+	}
+	if (!r->raw || !r->packed)
+		return no_memory(err);
+	int rc = live_read(r->sink->live_fd, r->packed, f->data_len, 0);
+	if (rc)
+		return lost(rc, err);
+	if (hash64(r->packed, f->data_len) != f->data_sum ||
+	    LZ4_decompress_safe(r->packed, r->raw, (int)f->data_len, FRAME_DATA_MAX) !=
+		(int)f->raw_len)
+		return damaged(r, "pages", err);
+	from = r->raw;
+	for (uint64_t len; (len = sink_next_stretch(r->sink, &c, ~0ull, &to, &map)) != 0;
+	     from += len)
+		if (to)
+			memcpy(to, from, len);
+	return HALE_OK;
+}
+
 static hale_status_t take_pages(struct live_sink_receiver *r, const struct frame *f,
 				struct error *err)
 {
@@ -119,6 +151,8 @@ static hale_status_t take_pages(struct live_sink_receiver *r, const struct frame
 	hale_status_t rc = read_table(r, f, r->runs, err);
 	if (rc == HALE_OK)
 		rc = check_runs(r, f, r->runs, err);
+	if (rc == HALE_OK && f->compress != IMAGE_PLAIN)
+		return take_packed(r, f, err);
 	struct sink_cursor c = {.run = r->runs, .runs = f->count};
 	XXH3_state_t sum;
 	XXH3_64bits_reset(&sum);
@@ -248,7 +282,10 @@ static hale_status_t take_maps(struct live_sink_receiver *r, const struct frame 
 	if (rc == HALE_OK)
 		rc = r->round.last ? take_last_tables(r, err)
 				   : image_file_maps(&s->file[0], &s->t, err);
-	return rc == HALE_OK ? live_stage_maps(s, &r->stage, r->round.last, err) : rc;
+	if (rc == HALE_OK)
+		rc = live_stage_maps(s, &r->stage, r->round.last, err);
+	return rc == HALE_OK && r->beside && r->round.round == 0 ? beside_offer(s, r->beside, err)
+								 : rc;
 }
 
 /* ---- a round ---- */
@@ -302,7 +339,7 @@ static bool is_in_order(const struct live_sink_receiver *r, unsigned kind)
 	case FRAME_LOCKS:
 		return has_maps;
 	case FRAME_DROPS:
-		return has_maps && r->round.incremental;
+		return has_maps && (r->round.incremental || r->beside);
 	default:
 		return kind < FRAME_KINDS && r->round.last && !has_maps;
 	}
@@ -424,10 +461,10 @@ static hale_status_t await_commit(struct live_sink_receiver *r, struct error *er
 }
 
 /* To the source, if it isn't a file. That it has gone is noticed when the next frame is read. */
-static void say(const struct live_sink_receiver *r, enum live_kind kind)
+static void say(const struct live_sink_receiver *r, enum live_kind kind, int code)
 {
 	if (r->answers)
-		live_say(r->sink->live_fd, kind, HALE_OK, NULL);
+		live_say(r->sink->live_fd, kind, (hale_status_t)code, NULL);
 }
 
 static hale_status_t receive(struct live_sink_receiver *r, struct error *err)
@@ -437,7 +474,7 @@ static hale_status_t receive(struct live_sink_receiver *r, struct error *err)
 	if (rc == HALE_OK)
 		rc = take_begin(r, err);
 	if (rc == HALE_OK)
-		say(r, LIVE_ACCEPT);
+		say(r, LIVE_ACCEPT, r->beside ? LIVE_HAS_SOME : 0);
 	while (rc == HALE_OK && !(r->rounds && r->round.last))
 		rc = take_round(r, err);
 	if (rc == HALE_OK)
@@ -445,19 +482,20 @@ static hale_status_t receive(struct live_sink_receiver *r, struct error *err)
 	if (rc == HALE_OK)
 		rc = sink_make_plan(s, err);
 	if (rc == HALE_OK)
-		say(r, LIVE_WHOLE);
+		say(r, LIVE_WHOLE, 0);
 	if (rc == HALE_OK)
 		rc = await_commit(r, err);
 	return rc == HALE_OK ? sink_become(s, err) : rc;
 }
 
-static struct live_sink_receiver *receiver_create(struct sink *s, int fd)
+static struct live_sink_receiver *receiver_create(struct sink *s, int fd, int beside)
 {
 	struct live_sink_receiver *r = arena_alloc(&s->arena, sizeof(*r));
 	if (!r)
 		return NULL;
 	r->sink = s;
 	r->answers = live_answers(fd);
+	r->beside = r->answers ? beside : 0;
 	r->order = arena_alloc(&s->arena, sizeof(*r->order));
 	r->runs = arena_alloc(&s->arena, RUNS_MAX * sizeof(*r->runs));
 	r->nowhere = arena_pages(&s->arena, NOWHERE);
@@ -465,13 +503,13 @@ static struct live_sink_receiver *receiver_create(struct sink *s, int fd)
 	return r->order && r->runs && r->nowhere ? r : NULL;
 }
 
-hale_status_t image_sink_live(int fd, struct error *err)
+hale_status_t image_sink_live(int fd, int beside, struct error *err)
 {
 	struct error local;
 	if (!err)
 		err = &local;
 	struct sink *s = sink_create(err);
-	struct live_sink_receiver *r = s ? receiver_create(s, fd) : NULL;
+	struct live_sink_receiver *r = s ? receiver_create(s, fd, beside) : NULL;
 	if (!r) {
 		live_say(fd, LIVE_REFUSED, HALE_ERR_MEMORY, "no memory to build the copy");
 		return no_memory(err);

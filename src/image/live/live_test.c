@@ -21,6 +21,7 @@
 
 #include "base/base.h"
 #include "image/live/live.h"
+#include "image/live/live_pack.h"
 #include "image/live/live_wire.h"
 #include "image/test/live_pair.h"
 #include "image/test/live_roles.h"
@@ -106,6 +107,101 @@ static void a_clone_and_its_original_both_run(void **state)
 	}
 }
 
+/* ---- beside a process that has the pages already ---- */
+
+/* Pages that came by the stream, and that the sink had, of the round that was compared. */
+static void expect_same(struct fixture *f, bool most)
+{
+	unsigned long sent = 0, same = 0;
+	const char *said = strstr(f->said, "sent ");
+	if (said)
+		sscanf(said, "sent %lu same %lu", &sent, &same);
+	if (most ? same <= sent : same == 0)
+		print_error("sent %lu, same %lu: %s\n", sent, same, f->said);
+	assert_true(most ? same > sent : same > 0);
+}
+
+static void pages_that_are_there_already_do_not_travel(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const scenario[] = {"private_memory", "file_mappings", "held_mutexes",
+					       "computing_threads", "pipes_and_counters"};
+	for (size_t i = 0; i < ARRAY_LEN(scenario); i++) {
+		moves(state, scenario[i], "direct beside");
+		expect_same(f, true);
+		if (!strcmp(scenario[i], "file_mappings")) /* both would write to the same file */
+			continue;
+		pair_start(f, scenario[i], "direct clone beside", false);
+		pair_wait(f);
+		expect_statuses(f, 0, 0);
+		expect_same(f, true);
+	}
+}
+
+/* Its memory changes while it is read, and between the reading and the comparison. */
+static void what_is_taken_from_a_process_that_changes_is_right(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const scenario[] = {"changing", "busy", "scattered"};
+	static const char *const how[] = {"direct beside", "direct beside hash"};
+	for (size_t i = 0; i < ARRAY_LEN(scenario); i++)
+		for (size_t k = 0; k < 2; k++)
+			moves(state, scenario[i], how[k]);
+	pair_start(f, "busy", "alone", false);
+	pair_wait(f);
+	uint64_t expected = result_of(f);
+	moves(state, "busy", "direct beside");
+	assert_int_equal(result_of(f), expected);
+}
+
+/* One of the same program that is elsewhere, has other mappings, ends, or may not be read. */
+static void older_copies_may_be_anything(void **state)
+{
+	struct fixture *f = *state;
+	int pair[2], out[2];
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid_t older = pair_spawn(f, "sink", "changing", "", pair[0], out[1]);
+	const pid_t beside[] = {older, 1, getpid(), 4194303};
+	for (size_t i = 0; i < ARRAY_LEN(beside); i++) {
+		f->older = beside[i];
+		moves(state, "private_memory", "direct");
+		moves(state, "changing", "direct");
+	}
+	kill(older, SIGKILL);
+	assert_int_equal(waitpid(older, NULL, 0), older);
+	moves(state, "private_memory", "direct");
+	close(pair[0]);
+	close(pair[1]);
+	close(out[0]);
+	close(out[1]);
+}
+
+static void compressing_pays_where_the_link_is_slower(void **state)
+{
+	struct live_packing p = {0};
+	unsigned tries = 0;
+	/* a link of 1 GB/s, a compressor of 500 MB/s to a half */
+	for (int i = 0; i < 1000; i++) {
+		bool packs = live_pack_next(&p);
+		tries += packs;
+		live_pack_took(&p, 1000000, packs ? 500000 : 0, packs ? 500000 : 1000000,
+			       packs ? 0.0005 : 0.001, packs ? 0.002 : 0);
+	}
+	assert_true(tries > 0 && tries < 6);
+	/* of 100 MB/s, from some time on */
+	for (int i = 0; i < 2000; i++) {
+		bool packs = live_pack_next(&p);
+		live_pack_took(&p, 1000000, packs ? 500000 : 0, packs ? 500000 : 1000000,
+			       packs ? 0.005 : 0.01, packs ? 0.002 : 0);
+	}
+	assert_true(p.on);
+	/* what comes can't be made smaller */
+	for (int i = 0; i < 10; i++)
+		live_pack_took(&p, 1000000, 1000000, 1000000, 0.01, 0.002);
+	assert_false(p.on);
+}
+
 /* ---- through a file ---- */
 
 static void by_file(struct fixture *f, const char *scenario, const char *how)
@@ -178,6 +274,20 @@ static void with_fault(struct fixture *f, const char *scenario, const char *how,
 	pair_wait(f);
 }
 
+/* 20 MB/s: the compressor is faster. Over a socket of the machine it is not. */
+static void a_slow_link_gets_compressed_pages(void **state)
+{
+	struct fixture *f = *state;
+	static const struct relay_fault slow = {SLOW, TO_SINK, FRAME_PAGES, 0};
+	static const char *const scenario[] = {"private_memory", "busy", "held_mutexes"};
+	relay_packed = 0;
+	for (size_t i = 0; i < ARRAY_LEN(scenario); i++) {
+		with_fault(f, scenario[i], "", &slow);
+		expect_statuses(f, EXIT_MOVED, 0);
+	}
+	assert_true(relay_packed > 0);
+}
+
 static void a_relay_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -216,6 +326,22 @@ static void expect_nothing_happened(struct fixture *f, const struct relay_fault 
 		print_error("deed %d at frame %u.%u: source %x, sink %x: %s\n", x->deed, x->kind,
 			    x->nth, f->source_status, f->sink_status, f->said);
 	assert_true(good);
+}
+
+/* What is said of pages that are there may be cut and damaged, too. */
+static void offers_are_not_believed(void **state)
+{
+	static const struct relay_fault x[] = {
+	    {CUT, TO_SOURCE, LIVE_OFFER, 0},	   {KILL_SINK, TO_SOURCE, LIVE_OFFER, 0},
+	    {FLIP_HEAD, TO_SOURCE, LIVE_OFFER, 0}, {FLIP_TABLE, TO_SOURCE, LIVE_OFFER, 0},
+	    {FLIP_DATA, TO_SOURCE, LIVE_OFFER, 0}, {RESIGN, TO_SOURCE, LIVE_OFFER, 0},
+	    {SWALLOW, TO_SOURCE, LIVE_OFFER, 1},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(x); i++) {
+		relay_resign_at = 7; /* the highest byte of the first run's address */
+		with_fault(*state, "private_memory", "hasty beside", &x[i]);
+		expect_nothing_happened(*state, &x[i]);
+	}
 }
 
 static void whoever_loses_the_sink_goes_on(void **state)
@@ -460,6 +586,11 @@ int main(int argc, char **argv)
 	    T(many_scattered_writes_move),
 	    T(the_result_is_that_of_an_undisturbed_run),
 	    T(a_clone_and_its_original_both_run),
+	    T(pages_that_are_there_already_do_not_travel),
+	    T(what_is_taken_from_a_process_that_changes_is_right),
+	    T(older_copies_may_be_anything),
+	    T(offers_are_not_believed),
+	    T(a_slow_link_gets_compressed_pages),
 	    T(a_stream_may_be_a_file),
 	    T(a_relay_changes_nothing),
 	    T(shared_files_are_left_alone),
@@ -475,6 +606,7 @@ int main(int argc, char **argv)
 	    T(a_sink_without_memory_says_so),
 	    T(other_versions_and_garbage_are_refused),
 	    cmocka_unit_test(rounds_end_when_the_rest_is_small),
+	    cmocka_unit_test(compressing_pays_where_the_link_is_slower),
 	};
 	return cmocka_run_group_tests_name("live", tests, NULL, NULL);
 }

@@ -92,10 +92,12 @@ bool live_head_good(const struct frame *f)
 {
 	bool known = (f->kind > FRAME_HEADER && f->kind < FRAME_KINDS) ||
 		     (f->kind >= LIVE_BEGIN && f->kind < LIVE_KINDS_END);
-	bool has_data = f->kind == FRAME_PAGES || f->kind == FRAME_CONTENT;
+	bool has_data = f->kind == FRAME_PAGES || f->kind == FRAME_CONTENT || f->kind == LIVE_OFFER;
+	bool packed = f->kind == FRAME_PAGES && f->compress == IMAGE_LZ4;
 	return f->magic == FRAME_MAGIC && f->sum == hash64(f, offsetof(struct frame, sum)) &&
-	       known && f->compress == IMAGE_PLAIN && !f->pad && f->table_len <= FRAME_TABLE_MAX &&
-	       f->data_len <= FRAME_DATA_MAX && f->raw_len == f->data_len &&
+	       known && (packed || f->compress == IMAGE_PLAIN) && !f->pad &&
+	       f->table_len <= FRAME_TABLE_MAX && f->raw_len <= FRAME_DATA_MAX &&
+	       (packed ? f->data_len < f->raw_len : f->data_len == f->raw_len) &&
 	       (has_data || !f->data_len);
 }
 

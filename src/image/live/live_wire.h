@@ -3,7 +3,7 @@
  * files (frame.h) in the order in which they are sent, without any fill, and a few of its own.
  *
  *   source → sink   BEGIN  ( ROUND  frames  END )…  the last round's frames  END  COMMIT
- *   sink → source   ACCEPT, then WHOLE, then RUNS;   at any time REFUSED
+ *   sink → source   ACCEPT  ( OFFER… )  WHOLE  RUNS;   at any time REFUSED
  *
  * A round that isn't the last holds MAPS, PAGES, LOCKS, DROPS; the last one all that a file holds
  * but HEADER. END carries the number of its round's frames and a checksum over all of their heads,
@@ -15,16 +15,19 @@
 
 #define LIVE_MAGIC 0x4556494c454c4148ull /* "HALELIVE" */
 
-enum { LIVE_VERSION = 1, LIVE_TEXT = 480 };
+enum { LIVE_VERSION = 2, LIVE_TEXT = 480, LIVE_HAS_SOME = 1 };
 
 /* Kinds of frames that no file has. */
 enum live_kind {
 	LIVE_BEGIN = 64, /* struct live_begin; the first */
 	LIVE_ROUND,	 /* struct live_round_record: one begins */
 	LIVE_END,	 /* struct live_end, note: a round is complete */
+	/* to the source, after the maps of round 0: uint64_t[]: runs; data: 16 bytes for each page
+	 * of them (live_offer.h). One without runs is the last; uint64_t: pages in all */
+	LIVE_OFFER,
 	/* struct live_word, all that follow */
 	LIVE_COMMIT,  /* to the sink: you are the process now. Sent once, never taken back */
-	LIVE_ACCEPT,  /* to the source: send */
+	LIVE_ACCEPT,  /* to the source: send; code LIVE_HAS_SOME: and hear what I have already */
 	LIVE_WHOLE,   /* all is here and in place; waits for COMMIT */
 	LIVE_RUNS,    /* the copy is the process; not an instruction of the program has run yet */
 	LIVE_REFUSED, /* there will be no copy: code and text say why */

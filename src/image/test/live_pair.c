@@ -63,6 +63,11 @@ pid_t pair_spawn(struct fixture *f, const char *role, const char *scenario, cons
 	setenv("T_SCENARIO", scenario, 1);
 	setenv("T_FOLDER", f->dir, 1);
 	setenv("T_MODE", how, 1);
+	if (f->beside > 0) {
+		char text[16];
+		snprintf(text, sizeof(text), "%d", (int)f->beside);
+		setenv("T_BESIDE", text, 1);
+	}
 	if (strstr(how, "hash"))
 		setenv("HALE_TRACK", "hash", 1);
 	alarm(60);
@@ -87,8 +92,11 @@ void pair_start(struct fixture *f, const char *scenario, const char *how, bool r
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, a), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, b), 0);
-	f->sink = pair_spawn(f, "sink", scenario, how, relayed ? b[1] : a[1], out[1]);
 	f->source = pair_spawn(f, "source", scenario, how, a[0], out[1]);
+	/* no older copy is as good as the source itself, which changes while it is read */
+	f->beside = strstr(how, "beside") && f->older == 0 ? f->source : f->older;
+	f->sink = pair_spawn(f, "sink", scenario, how, relayed ? b[1] : a[1], out[1]);
+	f->beside = 0;
 	f->source_status = f->sink_status = -1;
 	close(a[0]);
 	close(b[1]);

@@ -2,6 +2,7 @@
 /* The source, whose scenario calls take(), and the sink, which becomes its copy. */
 #include "image/test/live_roles.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -55,6 +56,14 @@ static bool finish(struct error *err)
 	return false;
 }
 
+/* In the process that writes: what the sink had already. */
+static void round_written(void *arg, const struct image_result *r)
+{
+	if (strstr(scenario_mode, "beside") && r->pages_same)
+		fprintf(stderr, "sent %lu same %lu\n", (unsigned long)r->pages_saved,
+			(unsigned long)r->pages_same);
+}
+
 bool take(void)
 {
 	struct error err = {HALE_OK, ""};
@@ -65,6 +74,7 @@ bool take(void)
 				.identity = {.job = "test", .nranks = 1, .id = 1},
 				.note = "a note",
 				.note_len = 6,
+				.written = round_written,
 				.wait_ms = strstr(scenario_mode, "hasty") ? 300 : 0};
 	if (strstr(scenario_mode, "alone"))
 		return false;
@@ -116,7 +126,8 @@ __attribute__((constructor)) static void become(void)
 		struct rlimit limit = {8 << 20, 8 << 20};
 		setrlimit(RLIMIT_DATA, &limit);
 	}
-	image_sink_live(STREAM_FD, &err);
+	const char *beside = getenv("T_BESIDE");
+	image_sink_live(STREAM_FD, beside ? atoi(beside) : 0, &err);
 	fprintf(stderr, "%s\n", err.text);
 	_exit((int)err.code);
 }

@@ -19,6 +19,9 @@
 #include "image/live/live_wire.h"
 
 size_t relay_resign_at;
+unsigned relay_packed;
+
+enum { SLOW_BYTES = 20 }; /* in a microsecond */
 
 struct relay {
 	struct fixture *f;
@@ -82,6 +85,8 @@ static bool do_deed(struct relay *r, const struct frame *frame)
 	case KILL_SOURCE:
 		end_one(r->f->source, &r->f->source_status);
 		return false;
+	case SLOW:
+		return true;
 	case CUT:
 	case SWALLOW:
 		return false;
@@ -118,6 +123,9 @@ static bool pass_on(struct relay *r, int way)
 	if (!read_all(from, r->buf + sizeof(frame), len - sizeof(frame)))
 		return false;
 	const struct relay_fault *x = r->fault;
+	relay_packed += frame.kind == FRAME_PAGES && frame.compress != IMAGE_PLAIN;
+	if (x->deed == SLOW && x->kind == frame.kind)
+		usleep((unsigned)(frame.data_len / SLOW_BYTES));
 	if (x->deed != PASS && x->way == way && x->kind == frame.kind && r->seen++ == x->nth) {
 		bool on = do_deed(r, &frame);
 		if (x->deed == SWALLOW)

@@ -12,6 +12,8 @@ struct fixture {
 	char dir[PATH_LEN];
 	char said[4096]; /* stdout and stderr of all processes of a run */
 	pid_t source, sink;
+	pid_t older;  /* a copy that stands beside the sink, which may take its pages; 0: none */
+	pid_t beside; /* … of the sink that is being started */
 	int source_fd, sink_fd; /* the relay's ends; -1: closed */
 	int out;
 	int source_status, sink_status; /* as waitpid gives it; -1: it runs */
@@ -29,7 +31,8 @@ enum deed {
 	FLIP_DATA,
 	SWALLOW,
 	APPEND,
-	RESIGN
+	RESIGN,
+	SLOW, /* every frame of its kind, as over a slow link */
 };
 
 /* What is done to the nth frame of a kind that goes one way. */
@@ -39,6 +42,8 @@ struct relay_fault {
 	unsigned kind, nth;
 };
 
+/* Frames of compressed pages that have passed. */
+extern unsigned relay_packed;
 /* RESIGN: this byte of the table is another one, and the checksums fit. */
 extern size_t relay_resign_at;
 
