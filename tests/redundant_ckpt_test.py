@@ -300,8 +300,6 @@ def what_does_not_go_with_checkpoints_of_replicas_is_refused(s):
     for options, words in ((["--ckpt-local", "local"], "--ckpt-local"), (["--ckpt-every", "auto"], "say a time")):
         r = s.hale_run(2, "/bin/true", options=["--replicas", "2", *options])
         expect(r.status == EXIT_USAGE and words in r.err, r)
-    r = s.hale_run(2, "/bin/true", options=["--shadows", "2", "--ckpt-every", "5s"])
-    expect(r.status == EXIT_USAGE and "--shadows and checkpoints" in r.err, r)
 
 
 main()

@@ -78,14 +78,189 @@ def choices_of_a_main_are_those_of_its_shadow(s):
 
 @test
 def a_full_log_makes_a_shadow_jump(s):
+    """On its main's node and on another, and nobody is vulnerable meanwhile."""
     exe = s.compile("storm")
     plain = s.hale_run(2, exe, 150)
-    r = s.hale_run(2, exe, 150, options=["--shadows", "1", "--shadow-rate", "0.05", "--nodes", "2", "--jump-at", "10KiB",
-                                         "--report", "report.json"])
-    expect(r.status == 0 and r.out == plain.out, r, plain)
+    for nodes in ([], ["--nodes", "2"]):
+        r = s.hale_run(2, exe, 150, options=["--shadows", "1", "--shadow-rate", "0.05", *nodes, "--jump-at", "10KiB",
+                                             "--report", "report.json"])
+        expect(r.status == 0 and r.out == plain.out, r, plain)
+        report = s.report()
+        jumps = report["shadows"]["jumps"]
+        expect(jumps and all(j["why"] == "log" and j["log_bytes"] > 10240 for j in jumps), jumps)
+        expect(all(0 < j["pause_seconds"] <= j["seconds"] for j in jumps), jumps)
+        expect(all(j["same_bytes"] > 0 and j["bytes"] > 0 for j in jumps), jumps)
+        expect(report["replicas"]["lost"] == 0 and report["shadows"]["promotions"] == [], report)
+        expect(all(c["vulnerable_seconds"] == 0 for c in report["clones"]), report["clones"])
+
+
+@test
+def what_main_and_shadow_have_alike_does_not_travel(s):
+    """32 MiB that are written once, and 2 MiB that change in every step."""
+    exe = s.compile("stencil")
+    plain = s.hale_run(2, exe, 2, 20000, 32, 1000)
+    for nodes in ([], ["--nodes", "2"]):
+        r = s.hale_run(2, exe, 2, 20000, 32, 1000, options=["--shadows", "1", "--shadow-rate", "0.3", *nodes, "--jump-at", "64KiB",
+                                                     "--report", "report.json"])
+        expect(r.status == 0 and r.out == plain.out, r, plain)
+        jumps = s.report()["shadows"]["jumps"]
+        expect(jumps and min(j["bytes"] for j in jumps) < 16 << 20, jumps, r)
+        expect(all(j["same_bytes"] > 24 << 20 for j in jumps[1:]), jumps)
+
+
+def rows(job):
+    return {(r["rank"], r["slot"]): r for r in (job.info() or {"ranks": []})["ranks"]}
+
+
+def shadow_of(job, rank):
+    """pid of its shadow, while main and shadow run."""
+    of = [r for r in rows(job).values() if r["rank"] == rank and r["state"] == "running" and r["pid"] > 0]
+    return len(of) == 2 and next(r["pid"] for r in of if r["role"] == "shadow")
+
+
+@test
+def whoever_dies_in_a_jump_the_rank_lives_on(s):
+    """The main, or the shadow: until the copy is whole the shadow is what it was."""
+    exe = s.compile("storm")
+    plain = s.hale_run(2, exe, 250)
+    chance = random.Random(SEED + 3)
+    for run in range(2 * RUNS + 2):
+        nodes = ["--nodes", "2"] if run % 4 < 2 else []
+        job = s.hale_start(2, exe, 250, options=["--shadows", "1", "--shadow-rate", "0.05", *nodes, "--jump-at", "10KiB"])
+        job.until(lambda: "; it jumps" in job.err(), "a jump begins")
+        time.sleep(chance.uniform(0, 0.15))
+        found = rows(job)
+        victim = [r for r in found.values() if r["rank"] == 0 and r["role"] == ("shadow" if run % 2 else "main")]
+        if victim and victim[0]["pid"] > 0:
+            os.kill(victim[0]["pid"], signal.SIGKILL)
+        r = job.wait()
+        expect(r.status == 0 and r.out == plain.out and "roll" not in r.err, r, plain)
+
+
+@test
+def a_failure_makes_the_others_jump(s):
+    """All wait for who was promoted; meanwhile shadows of other sets get the states of their mains."""
+    exe = s.compile("storm")
+    plain = s.hale_run(4, exe, 800)
+    job = s.hale_start(4, exe, 800, options=["--shadows", "2", "--shadow-rate", "0.05", "--rejuvenate-after", "never",
+                                             "--report", "report.json"])
+    job.until_output("round 100:")
+    time.sleep(1)
+    s.hale("inject", "kill", job.id(), "--rank", "0", "--slot", "0")
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out and "roll" not in r.err, r, plain)
     jumps = s.report()["shadows"]["jumps"]
-    expect(jumps and all(j["why"] == "log" and j["log_bytes"] > 10240 and j["bytes"] > 0 for j in jumps), jumps)
-    expect(all(0 < j["pause_seconds"] <= j["seconds"] for j in jumps), jumps)
+    expect({j["rank"] for j in jumps} == {2, 3} and {j["why"] for j in jumps} == {"failure"}, jumps)
+
+
+@test
+def on_one_node_the_missing_come_back(s):
+    """Main and stopped shadows of a set, in turn; then the next one may die."""
+    exe = s.compile("storm")
+    plain = s.hale_run(2, exe, 400)
+    job = s.hale_start(2, exe, 400, options=shadows(2, "--report", "report.json"))
+    for k, rank in enumerate((0, 1)):
+        job.until(lambda: shadow_of(job, 0) and shadow_of(job, 1), "both ranks have main and shadow")
+        os.kill(rows(job)[rank, 0]["pid"], signal.SIGKILL)
+        job.until(lambda: job.err().count(" goes on as its main") == k + 1, "a promotion")
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out and "roll" not in r.err, r, plain)
+    expect(r.err.count(" is back, on node ") >= 2, r)
+
+
+@test
+def sets_that_lack_a_node_for_good_join_others(s):
+    """Figure 6: the node of main 1 is lost; it goes on where its set's shadows ran, and both shadows join other sets."""
+    exe = s.compile("storm")
+    plain = s.hale_run(6, exe, 150)
+    job = s.hale_start(6, exe, 150, options=["--shadows", "2", "--shadow-rate", "0.1", "--nodes", "6", "--agent-lost", "end",
+                                             "--report", "report.json"])
+    job.until(lambda: all(shadow_of(job, r) for r in range(6)), "all run")
+    where = {key: (r["node"], r["set"]) for key, r in rows(job).items()}
+    expect(where[1, 0] == ("node1", 0) and where[1, 1] == ("node2", 0) and where[0, 0] == ("node0", 0), where)
+    os.kill(agent_of(nodes(s, job)["node1"]["pid"]), signal.SIGKILL)
+    job.until(lambda: job.err().count("lacks a core for good") == 2, "the set is dissolved")
+    job.until(lambda: all(shadow_of(job, r) for r in range(6)), "all have shadows again")
+    where = {key: (r["node"], r["set"], r["role"]) for key, r in rows(job).items()}
+    expect(where[0, 0] == ("node0", 1, "main") and where[0, 1] == ("node4", 1, "shadow"), where)
+    expect(where[1, 1] == ("node2", 2, "main") and where[1, 2] == ("node0", 2, "shadow"), where)
+    expect(not any(r["vulnerable"] for r in rows(job).values()), rows(job))
+    os.kill(rows(job)[1, 1]["pid"], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out and "roll" not in r.err, r, plain)
+    report = s.report()["shadows"]
+    expect(report["sets"] == 2 and [p["rank"] for p in report["promotions"]] == [1, 1], report)
+
+
+@test
+def a_second_failure_goes_back_to_a_checkpoint(s):
+    """Main and shadow of a rank die: the mains are stored, their shadows come as copies. Also restarted."""
+    exe = s.compile("storm")
+    plain = s.hale_run(4, exe, 400)
+    job = s.hale_start(4, exe, 400, options=shadows(2, "--nodes", "2", "--report", "report.json"))
+    job.until(lambda: all(shadow_of(job, r) for r in range(4)), "all run")
+    path = job.checkpoint()
+    job.until(lambda: all(shadow_of(job, r) for r in range(4)), "all run")
+    for pid in [r["pid"] for r in rows(job).values() if r["rank"] == 1]:
+        os.kill(pid, signal.SIGKILL)
+    job.until(lambda: "all ranks run again from checkpoint" in job.err(), "a rollback")
+    job.until(lambda: all(shadow_of(job, r) for r in range(4)), "all have shadows again")
+    os.kill(rows(job)[2, 0]["pid"], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out and "goes on as its main" in r.err, r, plain)
+    expect(s.report()["restarts"] == 1, r)
+    r = s.hale("restart", path, "--report", "again.json")
+    expect(r.status == 0 and plain.out.endswith(r.out) and r.out, r, plain)
+    expect(s.report("again.json")["shadows"]["set_size"] == 2 and "goes on as" not in r.err, r)
+
+
+@test
+def a_shadow_that_is_far_behind_is_not_waited_for(s):
+    """The newest checkpoint is younger than what it has to catch up: all go back."""
+    exe = s.compile("storm")
+    plain = s.hale_run(2, exe, 1200)
+    job = s.hale_start(2, exe, 1200, options=["--shadows", "2", "--shadow-rate", "0.02", "--jump-at", "off", "--report", "report.json"])
+    job.until(lambda: all(shadow_of(job, r) for r in range(2)), "all run")
+    job.until(lambda: all("rate" in r for r in rows(job).values() if r["role"] == "shadow"), "the shadows' speeds are known")
+    job.until(lambda: (job.info() or {"seconds": 0})["seconds"] > 2.5, "the shadows are behind")
+    job.checkpoint()
+    s.hale("inject", "kill", job.id(), "--rank", "0", "--slot", "0")
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out and "all are there sooner" in r.err, r, plain)
+    report = s.report()
+    expect(report["restarts"] == 1 and report["shadows"]["promotions"] == [], report)
+
+
+@test
+def a_log_without_room_for_a_message_takes_one_at_a_time(s):
+    exe = s.compile("storm")
+    plain = s.hale_run(2, exe, 60)
+    r = s.hale_run(2, exe, 60, options=shadows(1, "--jump-at", "off", *kill(0, 0.3)),
+                   env={"HALE_SHADOW_LOG": "1KiB", "HALE_RETAIN_MAX": "1MiB"})
+    expect(r.status == 0 and r.out == plain.out, r, plain)
+
+
+@test
+def energy_is_modelled_and_measured_where_it_can_be(s):
+    exe = s.compile("storm")
+    meter = s.path("intel-rapl:0")
+    os.makedirs(meter)
+    os.makedirs(meter + ":0")
+    for folder in (meter, meter + ":0"):
+        for name, value in (("energy_uj", 1000000), ("max_energy_range_uj", 262143328850)):
+            with open(os.path.join(folder, name), "w") as f:
+                f.write(f"{value}\n")
+    job = s.hale_start(2, exe, 300, options=shadows(2, "--report", "report.json"), env={"HALE_POWERCAP": s.path()})
+    job.until(lambda: "energy" in (job.info() or {}), "energy is known")
+    with open(os.path.join(meter, "energy_uj"), "w") as f:
+        f.write("3500000\n")
+    job.until(lambda: s.hale("ps", job.id(), "--shadows").out.count("energy, ") == 2, "both kinds are shown")
+    r = job.wait()
+    expect(r.status == 0, r)
+    e = s.report()["shadows"]["energy"]
+    expect(abs(e["measured"]["joules"] - 2.5) < 1e-6, e)
+    m = e["modelled"]
+    expect(0 < m["shadows"] < m["mains"] < m["twins"] == 2 * m["mains"], m)
 
 
 @test
@@ -126,8 +301,7 @@ def what_does_not_go_with_shadows_is_refused(s):
                            (["--shadows", "2", "--sdc", "hash"], "compares what equals send"),
                            (["--shadows", "2", "--replicas", "3"], "don't go together"),
                            (["--shadows", "2", "--shadow-rate", "2"], "from 0.001 to 1"),
-                           (["--shadows", "2", "--jump-at", "1MiB"], "give the job 2 nodes"),
-                           (["--shadows", "2", "--ckpt-every", "5s"], "checkpoints")):
+                           (["--shadows", "2", "--sdc", "full"], "compares what equals send")):
         r = s.hale_run(2, "/bin/true", options=options)
         expect(r.status == EXIT_USAGE and words in r.err, r)
 

@@ -2,18 +2,20 @@
 /* Shadows (docs/shadows.md). Ranks a and b are one shadowed set: mains a_0 and b_0 have a core each,
  * shadows a_1 and b_1 share one (or, SETS 2, each has another set's core). Rank a sends messages 1 and 2 to rank b; what message n says is a choice
  * of a's main, which its shadow replays. The head promotes the shadow of a main that is lost, and stops
- * the other shadow of its core; makes a shadow whose log is full anew from its main (a forced jump); and
+ * the other shadow of its core; has a shadow whose log is full jump: a copy of its main is made beside it,
+ * and takes its place in one step; and
  * makes a lost process anew (rejuvenation). LOSSES processes are lost, at any step; who is alive learns of
  * it, and of what the head has decided, at a time of its own.
  *
  *   main ──▶ lost ──▶ main, copied from the promoted shadow
  *   shadow ──▶ promoted, is the main ──▶ shadow, when the main is back
- *          └─▶ lost, stopped, jumps ──▶ shadow, copied from its main
+ *          ├─▶ lost, stopped ──▶ shadow, copied from its main
+ *          └─▶ replaced by a copy of its main, when that is whole (a jump)
  *
  * A set is vulnerable while a rank of it has one process only.
  *
  * Checked: a shadow says nothing; b gets each message once, in order, and all its processes the same;
- * what a process lacks is kept; one loss never costs a rollback, but in a jump or while a copy is made;
+ * what a process lacks is kept; one loss never costs a rollback, but where a process was missing before;
  * nobody waits for ever. BREAK n is a mistake that must be noticed:
  *   1 shadows are not mute
  *   2 a message is forgotten when the main has it, though the shadow's log has not
@@ -26,6 +28,7 @@
  *   9 the other shadow of the core is not stopped
  *  10 a promoted shadow goes on as main when the main is back
  *  11 a promoted shadow is stopped as if it were still one
+ *  12 a shadow that is to jump is ended before its copy is whole
  */
 #define M 2   /* messages */
 #define LOG 1 /* messages in a shadow's log that its program has not come to */
@@ -47,8 +50,8 @@ c_decl {
 bool dead[4], gone[4];	 /* is so; the head has said so */
 bool hollow[4];		 /* a copy that is being made */
 bool known[8];		 /* [4*i+process]: a_i has acted on that */
-bool over, copying;
-byte losses, copies, hole;
+bool over, copying, jumping;
+byte losses, copies, returns, hole;
 
 byte p[2];		 /* messages that the program of a_i has come to */
 byte acked[4], next[4];	 /* [2*i+j] */
@@ -225,7 +228,7 @@ inline copy()
 	:: hole == B+1 -> copy_b(1)
 	fi;
 	gone[hole] = false; dead[hole] = false; hollow[hole] = false;
-	copying = false; hole = 0
+	copying = false; jumping = false; hole = 0
 }
 
 /* The other process of the core is a shadow, too, and not promoted before. */
@@ -237,7 +240,7 @@ inline lost(x)
 	gone[x] = true;
 	if
 	:: (dead[MATE(x)] || hollow[MATE(x)]) && !(BREAK == 8 && hollow[MATE(x)]) ->
-		assert(losses > 1 || copies > 0); /* only a vulnerable set is rolled back */
+		assert(losses > 1 || returns > 0); /* only a vulnerable set is rolled back */
 		over = true
 	:: !((dead[MATE(x)] || hollow[MATE(x)]) && !(BREAK == 8 && hollow[MATE(x)])) ->
 		assert(!hollow[MATE(x)]); /* who is promoted has a state */
@@ -250,15 +253,21 @@ inline lost(x)
 	fi
 }
 
-#define LOSE(x) :: !dead[x] -> dead[x] = true; lost(x)
+/* A jump under way comes to nothing: the shadow is what it was. */
+#define LOSE(x) :: !dead[x] -> \
+		if :: jumping && !hollow[hole] -> copying = false; jumping = false; hole = 0 \
+		   :: !jumping || hollow[hole] -> skip fi; \
+		dead[x] = true; lost(x)
 #define MISSING (gone[0] || gone[1] || gone[2] || gone[3])
 #define JUMP(x) \
 	:: d_step { copies < COPIES && !copying && !over && !MISSING && \
 		    (x == A+1 || have[1] - eaten[1] == LOG) -> \
-		copies++; copying = true; hole = x; dead[x] = true; gone[x] = true; hollow[x] = true }
+		copies++; copying = true; jumping = true; hole = x; \
+		if :: BREAK == 12 -> dead[x] = true; gone[x] = true; hollow[x] = true \
+		   :: BREAK != 12 -> skip fi }
 #define RETURN(x) \
 	:: d_step { copies < COPIES && !copying && !over && gone[x] && !dead[MATE(x)] -> \
-		copies++; copying = true; hole = x; hollow[x] = true }
+		copies++; returns++; copying = true; hole = x; hollow[x] = true }
 #define ENDED(i, j) (LIVES(A+i) && LIVES(B+j) && p[i] == M && eaten[j] == M)
 
 proctype head()

@@ -19,6 +19,7 @@ struct json_out;
 struct json_value;
 void jobs_show_shadows(const struct json_value *job);
 void jobs_copy_shadow(struct json_out *j, const struct json_value *r);
+void jobs_copy_energy(struct json_out *j, const struct json_value *job);
 
 int cli_ps(int argc, char **argv);
 int cli_stack(int argc, char **argv);

@@ -90,6 +90,7 @@ static void copy_job(struct json_out *j, const struct json_value *job)
 	}
 	json_close_array(j);
 	copy_nodes(j, job);
+	jobs_copy_energy(j, job);
 	json_int(j, "pid", json_number_int(json_get(job, "pid"), 0));
 	json_double(j, "seconds", json_number(json_get(job, "seconds"), 0));
 	json_int(j, "restarts", json_number_int(json_get(job, "restarts"), 0));

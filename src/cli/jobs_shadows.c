@@ -31,6 +31,23 @@ static void show_process(const struct json_value *r)
 	putchar('\n');
 }
 
+/* "energy": modelled, and measured where the machine can. */
+static void show_energy(const struct json_value *e)
+{
+	const struct json_value *m = json_get(e, "modelled"), *d = json_get(e, "measured");
+	double mains = json_number(json_get(m, "mains"), 0);
+	double all = mains + json_number(json_get(m, "shadows"), 0);
+
+	if (m && mains > 0)
+		printf(
+		    "  energy, modelled: %.4g seconds of a core at full power, %.0f %% of what two "
+		    "full processes of each rank would take\n",
+		    all, 100 * all / (2 * mains));
+	if (d)
+		printf("  energy, measured: %.6g J (%s)\n", json_number(json_get(d, "joules"), 0),
+		       text_of(d, "of"));
+}
+
 void jobs_show_shadows(const struct json_value *job)
 {
 	const struct json_value *ranks = json_get(job, "ranks");
@@ -57,6 +74,7 @@ void jobs_show_shadows(const struct json_value *job)
 			show_process(r);
 		}
 	}
+	show_energy(json_get(job, "energy"));
 }
 
 static void copy_number(struct json_out *j, const struct json_value *r, const char *key)
@@ -74,4 +92,33 @@ void jobs_copy_shadow(struct json_out *j, const struct json_value *r)
 	copy_number(j, r, "lag_bytes");
 	if (json_get(r, "rate"))
 		json_double(j, "rate", json_number(json_get(r, "rate"), 0));
+}
+
+static void copy_value(struct json_out *j, const struct json_value *from, const char *key)
+{
+	json_double(j, key, json_number(json_get(from, key), 0));
+}
+
+void jobs_copy_energy(struct json_out *j, const struct json_value *job)
+{
+	const struct json_value *e = json_get(job, "energy");
+	const struct json_value *m = json_get(e, "modelled"), *d = json_get(e, "measured");
+
+	if (!m)
+		return;
+	json_open_object(j, "energy");
+	if (d) {
+		json_open_object(j, "measured");
+		copy_value(j, d, "joules");
+		json_string(j, "of", text_of(d, "of"));
+		json_close_object(j);
+	}
+	json_open_object(j, "modelled");
+	json_string(j, "unit", text_of(m, "unit"));
+	copy_value(j, m, "static_part");
+	copy_value(j, m, "mains");
+	copy_value(j, m, "shadows");
+	copy_value(j, m, "twins");
+	json_close_object(j);
+	json_close_object(j);
 }

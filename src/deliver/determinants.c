@@ -8,6 +8,13 @@
 #include <string.h>
 #include "ckpt/rank.h"
 
+/* Two of a rank may be left behind a leader, of whom one knows more than the other. A shadow alone
+ * is left behind a main: the third slot of such jobs is room for its next copy. */
+static bool two_may_follow(void)
+{
+	return replicas.view.degree > 2 && !replicas.view.shadows;
+}
+
 static bool is_mate(uint32_t slot)
 {
 	const struct living *v = &replicas.view;
@@ -32,7 +39,7 @@ static void log_keep(const struct envelope *e, const void *payload)
 {
 	struct word *word;
 
-	if (replicas.view.degree < 3)
+	if (!two_may_follow())
 		return;
 	word = replica_memory(sizeof(*word) + e->length);
 	word->next = NULL;
@@ -93,7 +100,7 @@ static void heard_tell(uint32_t process)
 {
 	struct envelope heard = {.kind = REPLICA_HEARD, .number = replicas.determined};
 
-	if (replicas.view.degree < 3) {
+	if (!two_may_follow()) {
 		if (!segment_here(link_self()->segment, process))
 			replica_tell(process, &heard, NULL);
 		return;
@@ -109,7 +116,7 @@ void determinants_tell_anew(void)
 {
 	struct envelope heard = {.kind = REPLICA_HEARD, .number = replicas.determined};
 
-	for (uint32_t s = 0; replicas.view.degree > 2 && s < replicas.view.degree; s++)
+	for (uint32_t s = 0; two_may_follow() && s < replicas.view.degree; s++)
 		if (is_mate(s))
 			mate_tell(s, &heard, NULL);
 }
@@ -121,9 +128,9 @@ void determinant_arrive(uint32_t process, const struct envelope *e, const void *
 		log_keep(e, payload);
 		replicas.hooks.heard(e, payload);
 	}
-	if (replicas.view.degree > 2)
+	if (two_may_follow())
 		determinant_heard(process, e->number);
-	if (!replicas.leads || replicas.view.degree > 2)
+	if (!replicas.leads || two_may_follow())
 		heard_tell(process);
 }
 
@@ -152,8 +159,7 @@ bool determinants_are_safe(void)
 				? w->first != NULL
 				: w->heard != replicas.determined)
 				return false;
-		} else if (replicas.view.degree > 2 &&
-			   !number_reached(w->heard, replicas.determined)) {
+		} else if (two_may_follow() && !number_reached(w->heard, replicas.determined)) {
 			return false;
 		}
 	}
@@ -209,7 +215,7 @@ void determinants_follow_view(bool died)
 {
 	int leader = living_leader(&replicas.view, replicas.rank);
 
-	if (died && leader != replicas.leader && replicas.view.degree > 2)
+	if (died && leader != replicas.leader && two_may_follow())
 		sync_begin();
 	replicas.leader = leader;
 	log_trim();

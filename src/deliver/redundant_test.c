@@ -321,6 +321,12 @@ static void everything_begins(size_t kept_max)
 	segment->shadows = shadows ? RANKS : 0;
 	segment->audits = audits;
 	deaths_told = 0;
+	/* room for a jump: nobody is there */
+	for (uint32_t p = 2 * RANKS; shadows && p < processes; p++) {
+		process[p].dead = true;
+		lost[p] = 1;
+		atomic_store(&segment_mailbox(segment, p)->lost, 1);
+	}
 	for (me = 0; me < processes; me++) {
 		process[me].link = (struct link){.rank = me % RANKS,
 						 .nranks = RANKS,
@@ -483,16 +489,26 @@ static void one_of_each_rank_may_die(void **unused)
 
 /* ---- shadows ---- */
 
+static void compared(uint32_t of, enum compare_mode mode)
+{
+	degree = of;
+	processes = of * RANKS;
+	compare = mode;
+}
+
 static int shadows_over(void **unused)
 {
 	shadows = false;
+	compared(2, COMPARE_OFF);
 	return 0;
 }
 
-/* The same with shadows at a quarter of the speed: whoever dies, whenever, and one of each rank. */
+/* The same with shadows at a quarter of the speed: whoever dies, whenever, and one of each rank.
+ * Each rank has a third slot. */
 static void shadows_stand_in_for_whoever_dies(void **unused)
 {
 	shadows = true;
+	compared(LIVING_SHADOW_SLOTS, COMPARE_OFF);
 	undisturbed_jobs_end(NULL);
 	memory_at_its_bound_lets_senders_wait_but_nothing_is_lost(NULL);
 	whoever_dies_whenever_nothing_is_lost(NULL);
@@ -557,13 +573,6 @@ figure_2_a_main_that_lives_ends_first_and_a_shadow_does_the_rest_at_full_speed(v
 }
 
 /* ---- --sdc ---- */
-
-static void compared(uint32_t of, enum compare_mode mode)
-{
-	degree = of;
-	processes = of * RANKS;
-	compare = mode;
-}
 
 static int compared_over(void **unused)
 {

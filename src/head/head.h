@@ -229,8 +229,6 @@ void head_partition_fini(struct head *h);
 /* "rank 3", or of a job with replicas "replica 1 of rank 3". */
 enum { HEAD_NAME = 48 };
 const char *head_name(const struct head *h, uint32_t process, char text[HEAD_NAME]);
-/* HALE_OK, or why a job with replicas can't have checkpoints. */
-hale_status_t replicas_refuse_checkpoints(const struct head *h, struct error *err);
 /* Of a process that is dead: it is to come back. Else its rank is to have no more than it has. */
 bool replicas_is_wanted(const struct head *h, uint32_t process);
 /* Has this process of a job with replicas died? */

@@ -33,10 +33,8 @@ static void add_protection(const struct head *h, char *text, size_t *len)
 	char time[16], mtbf[CKPT_MTBF];
 
 	if (o->shadows > 0) {
-		add(text, len, "each has a shadow, %ld on a core, and no checkpoints", o->shadows);
-		return;
-	}
-	if (o->audit > 0)
+		add(text, len, "each has a shadow, %ld on a core, and ", o->shadows);
+	} else if (o->audit > 0)
 		add(text, len, "audited rank after rank, %s each, and ",
 		    units_show_seconds(o->audit, time));
 	else if (h->degree > 1 && o->replicas_first)

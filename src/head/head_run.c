@@ -300,7 +300,10 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 {
 	struct options *o = h->o;
 	hale_status_t status = HALE_OK;
-	uint32_t n = o->audit > 0 ? (uint32_t)o->ranks : h->nranks; /* copies come later */
+	/* copies come later, and into the place of others */
+	uint32_t n = o->audit > 0   ? (uint32_t)o->ranks
+		     : o->shadows > 0 ? (uint32_t)o->ranks * LIVING_SHADOW_DEGREE
+				      : h->nranks;
 
 	*p = (struct placement){0};
 	if (o->hosts)
@@ -448,6 +451,7 @@ static void write_end(struct head *h)
 	json_uint(&j, "restarts", h->report.restarts);
 	record_end(&h->files.record, &j);
 	checkpoint_report_tasks(h);
+	energy_into_report(h);
 	if (h->o->report &&
 	    report_write(&h->report, h->o->report, h->end.status, wall, &err) != HALE_OK)
 		log_warn("%s", err.text);
@@ -543,7 +547,7 @@ int head_run(const struct head_start *start)
 	h->faults.random = h->o->seed;
 	h->report = (struct report){.job = h->id.job,
 				    .ranks = (uint32_t)h->o->ranks,
-				    .degree = h->degree,
+				    .degree = h->o->shadows ? LIVING_SHADOW_DEGREE : h->degree,
 				    .compares = h->o->sdc != NULL || h->o->audit > 0,
 				    .audits = h->o->audit > 0,
 				    .seed = h->o->seed};

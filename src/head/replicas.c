@@ -31,6 +31,8 @@ static void wanted_at_first(struct head *h)
 				    (unsigned char)m->parts[p].replicas;
 		return;
 	}
+	if (h->o->shadows)
+		degree = LIVING_SHADOW_DEGREE;
 	if (h->o->replicas_of)
 		rank_list_parse(h->o->replicas_of, h->view.nranks, wanted, &err);
 	else
@@ -97,7 +99,7 @@ void replicas_begin(struct head *h)
 	if (h->degree == 1)
 		return;
 	h->view.number = 0;
-	shadows_begin(h);
+	shadows_begin(h, false);
 	node_set_echo_begin(&h->node_set);
 	memset(h->moves.clones.dropped, 0, h->nranks);
 	memset(h->moves.clones.insists, 0, h->nranks);
@@ -208,6 +210,8 @@ bool replicas_survive_death(struct head *h, uint32_t process, const char *how)
 	slot = living_slot_of(process, h->view.nranks);
 	if (replicas_is_lost(h, process))
 		return true;
+	if (shadows_rather_go_back(h, process))
+		return false;
 	snprintf(who, sizeof(who), "replica %u", slot);
 	if (h->shadows.of)
 		snprintf(who, sizeof(who), "its %s", shadows_role(h, process));
@@ -216,7 +220,7 @@ bool replicas_survive_death(struct head *h, uint32_t process, const char *how)
 		head_say(h,
 			 h->shadows.of ? "main and shadow (%u processes) of rank %u are dead"
 				       : "all %u replicas of rank %u are dead",
-			 h->degree, rank);
+			 h->shadows.of ? LIVING_SHADOW_DEGREE : h->degree, rank);
 		return false;
 	}
 	units_show_seconds(head_seconds(h), after);
@@ -259,6 +263,10 @@ bool replicas_survive_node(struct head *h, const struct node *node)
 	for (uint32_t p = 0; p < h->nranks; p++)
 		if (h->node_set.placement.node_of[p] == node->index && !h->ranks[p].ended &&
 		    !lives_elsewhere(h, node, p))
+			return false;
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (h->node_set.placement.node_of[p] == node->index && !h->view.lost[p] &&
+		    shadows_rather_go_back(h, p))
 			return false;
 	snprintf(why, sizeof(why), "node lost: %s", h->lost.why);
 	for (uint32_t p = 0; p < h->nranks; p++) {

@@ -13,6 +13,10 @@
 #include "head/replicas.h"
 #include "node/proto.h"
 
+/* Of a jump, before there was one. */
+#define PAUSE_USUAL   0.1
+#define RESTART_USUAL 1.0
+
 /* ---- beginning ---- */
 
 /* Slots that every host says it has; 0: some say nothing. */
@@ -29,23 +33,21 @@ static uint32_t slots_of_hosts(const struct head *h, uint32_t nodes)
 hale_status_t shadows_place(struct head *h, struct placement *p, struct error *err)
 {
 	struct shadow_layout *l = &h->shadows.layout;
-	uint32_t n = (uint32_t)h->o->ranks, nodes = p->nodes > 0 ? p->nodes : 1;
+	uint32_t n = (uint32_t)h->o->ranks, nodes = p->nodes > 0 ? p->nodes : 1, *node_of;
 	hale_status_t status = shadow_layout_make(l, n, (uint32_t)h->o->shadows, nodes,
 						  slots_of_hosts(h, nodes), SHADOW_MIXED, err);
 
 	if (status != HALE_OK)
 		return status;
-	if (h->o->jump_at > 0 && l->isolation == SHADOW_TOGETHER)
-		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "--jump-at: a shadow can't jump on the node of its main in this "
-				 "version; give the job 2 nodes (--nodes 2), or leave it out");
+	node_of = realloc(p->node_of, h->nranks * sizeof(*node_of));
 	h->shadows.of = calloc(h->nranks, sizeof(*h->shadows.of));
-	if (!h->shadows.of)
+	h->shadows.merged = calloc(n, 1);
+	if (node_of)
+		p->node_of = node_of;
+	if (!h->shadows.of || !h->shadows.merged || !node_of)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u shadows", n);
-	for (uint32_t r = 0; r < n; r++) {
-		p->node_of[r] = l->main_on[r];
-		p->node_of[n + r] = l->shadow_on[r];
-	}
+	for (uint32_t q = 0; q < h->nranks; q++)
+		node_of[q] = q < n ? l->main_on[q] : l->shadow_on[q % n];
 	h->report.shadows.size = (uint32_t)h->o->shadows;
 	h->report.shadows.sets = shadow_set_count(l);
 	return HALE_OK;
@@ -55,15 +57,9 @@ void shadows_fini(struct head *h)
 {
 	shadow_layout_fini(&h->shadows.layout);
 	free(h->shadows.of);
+	free(h->shadows.merged);
 	h->shadows.of = NULL;
-}
-
-void shadows_begin(struct head *h)
-{
-	if (h->shadows.of)
-		memset(h->shadows.of, 0, h->nranks * sizeof(*h->shadows.of));
-	h->shadows.failures = 0;
-	h->shadows.over = false;
+	h->shadows.merged = NULL;
 }
 
 static void say_isolation(const struct head *h)
@@ -71,8 +67,9 @@ static void say_isolation(const struct head *h)
 	const struct shadow_layout *l = &h->shadows.layout;
 
 	if (l->isolation == SHADOW_TOGETHER)
-		head_say(h, "note: mains share a node with their shadows: the death of a process is "
-			    "survived, the loss of the node is not; give the job 2 nodes");
+		head_say(h,
+			 "note: mains share a node with their shadows: the death of a process is "
+			 "survived, the loss of the node is not; give the job 2 nodes");
 	else if (l->isolation == SHADOW_PAIRS)
 		head_say(h,
 			 "note: a node has several mains of a shadowed set; if it is lost, their "
@@ -87,30 +84,25 @@ void shadows_say_placement(const struct head *h)
 
 	say_isolation(h);
 	if (h->o->shadow_rate == 0 && h->hosts.count == 0 && cores < wanted)
-		head_say(h,
-			 "note: %u mains and the shadows of %u set%s want %u cores, and there %s %u: "
-			 "they share them, and each shadow is held to %.3g of a core",
-			 l->nranks, shadow_set_count(l), shadow_set_count(l) > 1 ? "s" : "", wanted,
-			 cores == 1 ? "is" : "are", cores,
-			 shadow_rate(wanted, l->size, cores) * 1e-3);
+		head_say(
+		    h,
+		    "note: %u mains and the shadows of %u set%s want %u cores, and there %s %u: "
+		    "they share them, and each shadow is held to %.3g of a core",
+		    l->nranks, shadow_set_count(l), shadow_set_count(l) > 1 ? "s" : "", wanted,
+		    cores == 1 ? "is" : "are", cores, shadow_rate(wanted, l->size, cores) * 1e-3);
 }
 
 /* ---- failures ---- */
 
+static void shadow_wants_jump(struct head *h, uint32_t process, const char *why)
+{
+	h->shadows.of[process].jumps = why;
+	h->shadows.of[process].jump_log_bytes = h->shadows.of[process].log_bytes;
+}
+
 void shadows_failed(struct head *h, uint32_t process)
 {
 	h->shadows.failures++;
-}
-
-/* The process leaves the view, and its death is no failure. */
-static void shadow_stop(struct head *h, uint32_t process)
-{
-	h->shadows.of[process].stopped = true;
-	living_lose(&h->view, process);
-	h->moves.clones.died_at[process] = clock_seconds();
-	h->moves.clones.homes[process] = h->node_set.placement.node_of[process];
-	node_set_echo_lost(&h->node_set, process);
-	node_set_signal(&h->node_set, process, SIGKILL);
 }
 
 static void promotion_tell(struct head *h, const struct report_promotion *p)
@@ -125,10 +117,11 @@ static void promotion_tell(struct head *h, const struct report_promotion *p)
 	if (p->stopped > 0)
 		snprintf(stop, sizeof(stop), ", %u other shadow%s of its core stop%s", p->stopped,
 			 p->stopped > 1 ? "s" : "", p->stopped > 1 ? "" : "s");
-	head_say(h,
-		 "rank %u: its shadow, on node %s, goes on as its main, %s of messages behind%s; set %u "
-		 "is vulnerable",
-		 p->rank, p->to, units_show_bytes(p->log_bytes, behind), stop, p->set);
+	head_say(
+	    h,
+	    "rank %u: its shadow, on node %s, goes on as its main, %s of messages behind%s; set %u "
+	    "is vulnerable",
+	    p->rank, p->to, units_show_bytes(p->log_bytes, behind), stop, p->set);
 }
 
 static void shadow_promote(struct head *h, uint32_t rank, uint32_t process)
@@ -146,31 +139,122 @@ static void shadow_promote(struct head *h, uint32_t rank, uint32_t process)
 		q = shadow_stops(&h->shadows.layout, &h->view, rank, q);
 		if (q >= h->nranks)
 			break;
-		shadow_stop(h, q);
+		shadows_stop(h, q);
 		p.stopped++;
 	}
 	promotion_tell(h, &p);
 }
 
+/* What the newest copies have cost. */
+static double pause_expected(const struct head *h)
+{
+	const struct report *r = &h->report;
+
+	return r->clone_count > 0 ? r->clones[r->clone_count - 1].downtime_seconds : PAUSE_USUAL;
+}
+
+/* Seconds until the promoted shadow is where its main was, by the speed that it had. */
+static double catch_up_expected(const struct head_shadow *s)
+{
+	double passed = s->said_at - s->first_at;
+	double rate = passed > 0 ? (double)(s->cpu_ns - s->cpu_first_ns) * 1e-9 / passed : 0;
+
+	return s->first_at > 0 ? shadow_catch_up(clock_seconds() - s->first_at, rate) : 0;
+}
+
+/* Of the newest checkpoint: how old it is; negative: there is none. */
+static double checkpoint_age(const struct head *h)
+{
+	for (size_t i = h->report.checkpoint_count; i-- > 0;)
+		if (h->report.checkpoints[i].complete)
+			return head_seconds(h) - h->report.checkpoints[i].at_seconds;
+	return -1;
+}
+
+static double restart_expected(const struct head *h)
+{
+	for (size_t i = h->report.failure_count; i-- > 0;)
+		if (h->report.failures[i].restart_seconds > 0)
+			return h->report.failures[i].restart_seconds;
+	return RESTART_USUAL;
+}
+
+bool shadows_rather_go_back(struct head *h, uint32_t process)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks);
+	double age = checkpoint_age(h);
+	char behind[16], old[16];
+
+	if (!h->shadows.of || age < 0 || strcmp(shadows_role(h, process), "main") != 0)
+		return false;
+	for (uint32_t s = living_slot_of(process, h->view.nranks) + 1; s < h->degree; s++) {
+		uint32_t shadow = living_process(&h->view, rank, s);
+		double wait = catch_up_expected(&h->shadows.of[shadow]);
+
+		if (h->view.lost[shadow])
+			continue;
+		if (!shadow_rollback_is_shorter(wait, age, restart_expected(h)))
+			return false;
+		head_say(h,
+			 "rank %u: its main is dead, and its shadow would need some %s to get "
+			 "there; from "
+			 "the newest checkpoint, which is %s old, all are there sooner",
+			 rank, units_show_seconds(wait, behind), units_show_seconds(age, old));
+		return true;
+	}
+	return false;
+}
+
+/* Seed 003, 2.4: all others wait for who was promoted, and their shadows get their states
+ * meanwhile. */
+static void others_jump(struct head *h, uint32_t process)
+{
+	double wait = catch_up_expected(&h->shadows.of[process]);
+
+	if (!shadow_jump_pays(wait, pause_expected(h)))
+		return;
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (!h->view.lost[p] && strcmp(shadows_role(h, p), "shadow") == 0)
+			shadow_wants_jump(h, p, "failure");
+}
+
 void shadows_settle(struct head *h)
 {
+	uint32_t promoted = h->nranks;
+
 	for (uint32_t r = 0; h->shadows.of && r < h->view.nranks; r++) {
 		int slot = living_leader(&h->view, r);
 		uint32_t process = living_process(&h->view, r, slot > 0 ? (uint32_t)slot : 0);
 
-		if (slot > 0 && !h->shadows.of[process].promoted)
-			shadow_promote(h, r, process);
+		if (slot <= 0 || h->shadows.of[process].promoted)
+			continue;
+		shadow_promote(h, r, process);
+		promoted = process;
 	}
+	if (promoted < h->nranks)
+		others_jump(h, promoted);
 }
 
 /* ---- coming back, and jumps ---- */
 
-static bool all_live(const struct head *h)
+static bool all_have_shadows(const struct head *h)
 {
-	for (uint32_t p = 0; p < h->nranks; p++)
-		if (h->view.lost[p])
+	for (uint32_t r = 0; r < h->view.nranks; r++)
+		if (shadow_is_lacking(&h->view, r))
 			return false;
 	return true;
+}
+
+/* Of that rank: which shadow has jumped; NULL: none, a process was missing. */
+static struct head_shadow *jumper_of(struct head *h, uint32_t rank)
+{
+	for (uint32_t slot = 0; slot < h->degree; slot++) {
+		struct head_shadow *s = &h->shadows.of[living_process(&h->view, rank, slot)];
+
+		if (s->jumps)
+			return s;
+	}
+	return NULL;
 }
 
 void shadows_returned(struct head *h, uint32_t process, const struct report_clone *c)
@@ -180,39 +264,29 @@ void shadows_returned(struct head *h, uint32_t process, const struct report_clon
 
 	if (!h->shadows.of)
 		return;
-	s = &h->shadows.of[process];
+	s = jumper_of(h, c->rank);
 	struct report_jump jump = {.rank = c->rank,
 				   .bytes = c->bytes,
-				   .log_bytes = s->jump_log_bytes,
+				   .same_bytes = c->same_bytes,
+				   .log_bytes = s ? s->jump_log_bytes : 0,
 				   .seconds = c->precopy_seconds + c->downtime_seconds,
 				   .pause_seconds = c->downtime_seconds,
 				   .at_seconds = c->at_seconds};
 
-	snprintf(jump.why, sizeof(jump.why), "%s", s->jumps ? s->jumps : "rejuvenation");
+	snprintf(jump.why, sizeof(jump.why), "%s", s ? s->jumps : "rejuvenation");
 	report_add_jump(&h->report, &jump);
 	record_begin(&j, "shadow jumped");
 	report_print_jump(&jump, &j);
 	record_end(&h->files.record, &j);
-	for (uint32_t slot = 0; slot < h->degree; slot++)
-		h->shadows.of[living_process(&h->view, c->rank, slot)] = (struct head_shadow){0};
-	if (all_live(h))
+	for (uint32_t slot = 0; slot < h->degree; slot++) {
+		s = &h->shadows.of[living_process(&h->view, c->rank, slot)];
+		*s = (struct head_shadow){.stopped = s->stopped};
+	}
+	h->shadows.of[process].stopped = false;
+	if (all_have_shadows(h)) {
 		h->shadows.failures = 0;
-}
-
-static bool may_jump(const struct head *h, uint32_t process)
-{
-	return h->state == JOB_RUNNING && !h->moves.now && !h->shadows.over &&
-	       !h->view.lost[process] && strcmp(shadows_role(h, process), "shadow") == 0 &&
-	       head_all_ready(h) && !head_any_finalized(h);
-}
-
-static void shadow_jump(struct head *h, uint32_t process, const char *why)
-{
-	struct head_shadow *s = &h->shadows.of[process];
-
-	s->jumps = why;
-	s->jump_log_bytes = s->log_bytes;
-	shadow_stop(h, process);
+		h->shadows.bare = false;
+	}
 }
 
 void shadows_heard(struct head *h, uint32_t process, const struct proto_shadow *say)
@@ -224,18 +298,21 @@ void shadows_heard(struct head *h, uint32_t process, const struct proto_shadow *
 		return;
 	s = &h->shadows.of[process];
 	s->log_bytes = say->log_bytes;
+	energy_turn(h);
+	if (s->first_at > 0 && say->cpu_ns > s->cpu_ns)
+		energy_shadow_worked(h, say->cpu_ns - s->cpu_ns);
 	s->cpu_ns = say->cpu_ns;
 	s->said_at = clock_seconds();
 	if (s->first_at == 0) {
 		s->first_at = s->said_at;
 		s->cpu_first_ns = say->cpu_ns;
 	}
-	if (!say->jump || !may_jump(h, process))
+	if (!say->jump || s->jumps || h->state != JOB_RUNNING ||
+	    strcmp(shadows_role(h, process), "shadow") != 0)
 		return;
 	head_say(h, "rank %u: the log of its shadow has %s; it jumps",
 		 living_rank_of(process, h->view.nranks), units_show_bytes(say->log_bytes, size));
-	shadow_jump(h, process, "log");
-	replicas_publish(h);
+	shadow_wants_jump(h, process, "log");
 	clone_soon(h);
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "head/job/job_energy.h"
 #include "policy/place.h"
 #include "policy/shadows.h"
 
@@ -23,7 +24,7 @@ struct head_shadow {
 	double said_at, first_at; /* 0: it has said nothing yet */
 	bool stopped;		  /* the head ends it: its death is no failure */
 	bool promoted;		  /* it is the main, since the one in the lower slot has died */
-	const char *jumps;	  /* why it is to come back at once; NULL: it is not */
+	const char *jumps;	  /* why it is to jump as soon as that can be; NULL: it is not */
 	uint64_t jump_log_bytes;
 };
 
@@ -32,11 +33,17 @@ struct head_shadows {
 	struct head_shadow *of; /* [processes]; NULL: the job has no shadows */
 	uint32_t failures;	/* since every rank had a shadow */
 	bool over;		/* all mains have ended well */
+	struct head_energy energy;
+	unsigned char
+	    *merged;	  /* [ranks]: its set lacked a core for good, and it has joined another */
+	bool unmergeable; /* that was tried, and no other set can take it */
+	bool bare;	  /* gone back to a checkpoint, which has no shadows: all are to come */
 };
 
 hale_status_t shadows_place(struct head *h, struct placement *p, struct error *err);
 void shadows_fini(struct head *h);
-void shadows_begin(struct head *h); /* every process starts */
+/* Every process starts; bare: the mains only, from a checkpoint. */
+void shadows_begin(struct head *h, bool bare);
 void shadows_say_placement(const struct head *h);
 
 /* How a sentence calls that process. */
@@ -45,8 +52,23 @@ const char *shadows_role(const struct head *h, uint32_t process);
  * caller publishes the view. */
 void shadows_settle(struct head *h);
 void shadows_failed(struct head *h, uint32_t process);
+/* That main has died, and its shadow is so far behind that all are sooner there from the newest
+ * checkpoint; that was said. */
+bool shadows_rather_go_back(struct head *h, uint32_t process);
 /* That process may come back now, as far as shadows are concerned. */
 bool shadows_may_return(const struct head *h, uint32_t process);
+/* Which shadow is to jump by a copy in the place of that process; LIVING_NOWHERE: none. */
+uint32_t shadows_jumper(const struct head *h, uint32_t process);
+bool shadows_any_jumps(const struct head *h);
+/* The rank's set lacks a core that does not come back, and there is no spare. */
+bool shadows_set_is_broken(const struct head *h, uint32_t rank);
+/* Its ranks join other sets. False: they can't, and that was said. */
+bool shadows_merge(struct head *h);
+/* Where the process comes to as the shadow of a rank that has joined another set; the number of
+ * nodes: nowhere, or not as that process; LIVING_NOWHERE: its rank has not. */
+uint32_t shadows_merged_place(const struct head *h, uint32_t process);
+/* The process leaves the view and is ended, and its death is no failure. The caller publishes. */
+void shadows_stop(struct head *h, uint32_t process);
 void shadows_returned(struct head *h, uint32_t process, const struct report_clone *c);
 void shadows_heard(struct head *h, uint32_t process, const struct proto_shadow *say);
 /* A process has ended by the status. True: it was a shadow that the head has ended, or that nobody
@@ -56,5 +78,8 @@ bool shadows_ended(struct head *h, uint32_t process, int status);
 void shadows_look_for_end(struct head *h);
 /* "role", "set" and what is known of it, into the open object of j. */
 void shadows_print(const struct head *h, uint32_t process, struct json_out *j);
+/* That slot is room for a jump, or one process more is missing in a lower one: nobody asks for it.
+ */
+bool shadows_is_room(const struct head *h, uint32_t process);
 
 #endif

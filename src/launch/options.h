@@ -62,7 +62,8 @@ struct options {
 	long shadows; /* the second process of each rank is a shadow, of so many a core; 0: none */
 	double shadow_rate;    /* of a core, that each may use; 0: by their number */
 	long rejuvenate_after; /* failures after which sets get back what they lack; 0: never */
-	uint64_t jump_at;      /* bytes of a shadow's log from which on it jumps; 0: never */
+	uint64_t jump_at;      /* bytes of a shadow's log from which on it jumps; 0: by its log */
+	bool jumps_off;	       /* … never */
 	long spawn;	       /* processes in reserve for MPI_Comm_spawn; -1: not said */
 	double hang_after;     /* a rank that is stopped for so long counts as dead; 0: never */
 	double hang_compute;   /* … that computes for so long without a call of MPI; 0: never */
@@ -169,7 +170,7 @@ void options_fini(struct options *o);
 /* hale restart: of a job with so many ranks, and room for degree processes of each. HALE_OK, or a
  * sentence: what was asked for can't be had with it. */
 hale_status_t options_restart_replicas(struct options *o, uint32_t ranks, uint32_t degree,
-				       struct error *err);
+				       uint32_t shadows, struct error *err);
 
 /* 'kill:rank=1,after=3s', 'kill:rank=any,at-call=MPI_Allreduce:100', … */
 hale_status_t options_parse_fault(const char *text, struct fault *f, struct error *err);

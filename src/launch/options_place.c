@@ -138,7 +138,7 @@ static hale_status_t take_shadows(struct parser *p)
 	if (!units_parse_int(p->value, 1, JOB_RANKS_MAX, &p->o->shadows))
 		return options_bad_value(
 		    p, "how many shadows share a core, from 1 on; each rank has one");
-	p->o->replicas = 2;
+	p->o->replicas = LIVING_SHADOW_SLOTS;
 	return HALE_OK;
 }
 
@@ -169,9 +169,10 @@ static hale_status_t take_jump_at(struct parser *p)
 {
 	p->o->given_shadows = true;
 	if (strcmp(p->value, "off") == 0) {
-		p->o->jump_at = 0;
+		p->o->jumps_off = true;
 		return HALE_OK;
 	}
+	p->o->jumps_off = false;
 	return units_parse_bytes(p->value, &p->o->jump_at) && p->o->jump_at > 0
 		   ? HALE_OK
 		   : options_bad_value(p,
@@ -331,18 +332,22 @@ hale_status_t options_check_sdc(struct options *o, struct error *err)
 	return options_export(o, wish, err);
 }
 
+static hale_status_t no_shadows(struct error *err)
+{
+	return error_set(
+	    err, HALE_ERR_ARGUMENT,
+	    "--shadow-rate, --jump-at and --rejuvenate-after are about shadows, and this "
+	    "job has none; add --shadows 4");
+}
+
 /* With --shadows, or without. */
 hale_status_t options_check_shadows(struct options *o, struct error *err)
 {
 	char *wish;
 
 	if (!o->shadows)
-		return o->shadow_rate > 0 || o->given_shadows
-			   ? error_set(err, HALE_ERR_ARGUMENT,
-				       "--shadow-rate, --jump-at and --rejuvenate-after are about "
-				       "shadows, and this job has none; add --shadows 4")
-			   : HALE_OK;
-	if (o->replicas != 2)
+		return o->shadow_rate > 0 || o->given_shadows ? no_shadows(err) : HALE_OK;
+	if (o->given_replicas)
 		return error_set(
 		    err, HALE_ERR_ARGUMENT,
 		    "--shadows and --replicas don't go together: the second process of "
@@ -362,9 +367,10 @@ hale_status_t options_check_shadows(struct options *o, struct error *err)
 		wish = NULL;
 	if (options_export(o, wish, err) != HALE_OK)
 		return err->code;
-	if (o->jump_at == 0)
+	if (o->jump_at == 0 && !o->jumps_off)
 		return HALE_OK;
-	if (asprintf(&wish, "HALE_JUMP_AT=%lu", (unsigned long)o->jump_at) < 0)
+	if ((o->jumps_off ? asprintf(&wish, "HALE_JUMP_AT=off")
+			  : asprintf(&wish, "HALE_JUMP_AT=%lu", (unsigned long)o->jump_at)) < 0)
 		wish = NULL;
 	return options_export(o, wish, err);
 }
@@ -385,11 +391,6 @@ hale_status_t options_check_replicas(struct options *o, struct error *err)
 				 "%s and --ckpt-local don't go together in this version; "
 				 "leave out --ckpt-local, and the checkpoints go to --ckpt-dir",
 				 what);
-	if (o->ckpt_every > 0 && o->shadows)
-		return error_set(
-		    err, HALE_ERR_UNSUPPORTED,
-		    "--shadows and checkpoints don't go together in this version; leave "
-		    "out one of the two");
 	if (o->ckpt_auto && (o->given_every || o->given_auto))
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "--ckpt-every auto counts on failures that cost a rollback, and "
@@ -414,13 +415,22 @@ hale_status_t options_check_replicas(struct options *o, struct error *err)
 
 /* What a checkpoint of a job with replicas, or without, can be restarted with. */
 hale_status_t options_restart_replicas(struct options *o, uint32_t ranks, uint32_t degree,
-				       struct error *err)
+				       uint32_t shadows, struct error *err)
 {
 	struct error list;
 	long wanted = o->replicas;
+	bool about_shadows = o->given_shadows || o->shadow_rate > 0;
 
 	o->ranks = ranks;
 	o->replicas = degree;
+	o->shadows = shadows;
+	if (about_shadows && !shadows)
+		return no_shadows(err);
+	if (shadows && o->given_replicas)
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "the checkpoint is of a job with shadows, which comes back with them; "
+		    "leave out --replicas");
 	if (degree > 1 && (o->ckpt_local || o->requeue))
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "the checkpoint is of a job with replicas, for which there is no "
@@ -453,8 +463,8 @@ const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--replicas", 1, false, take_replicas},
     {"--shadows", 1, true, take_shadows},
-    {"--shadow-rate", 1, true, take_shadow_rate},
-    {"--rejuvenate-after", 1, true, take_rejuvenate_after},
+    {"--shadow-rate", 1, false, take_shadow_rate},
+    {"--rejuvenate-after", 1, false, take_rejuvenate_after},
     {"--jump-at", 1, true, take_jump_at},
     {"--hang-after", 1, true, take_hang_after},
     {"--sdc", 1, true, take_sdc},

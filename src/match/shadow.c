@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/units.h"
@@ -50,6 +51,16 @@ static uint64_t bytes_wanted(const char *name, uint64_t otherwise)
 	uint64_t bytes;
 
 	return text && units_parse_bytes(text, &bytes) && bytes > 0 ? bytes : otherwise;
+}
+
+/* Three quarters of the log, unless the user says otherwise: a full one makes mains wait. */
+static uint64_t jump_wanted(void)
+{
+	const char *text = getenv("HALE_JUMP_AT");
+
+	return text && strcmp(text, "off") == 0
+		   ? 0
+		   : bytes_wanted("HALE_JUMP_AT", shadow.log_max / 4 * 3);
 }
 
 static uint64_t log_bytes(void)
@@ -145,10 +156,10 @@ void shadow_look(void)
 	hale_mute_begin();
 	shadow.cpu_ns = cpu_ns();
 	shadow.wall_ns = clock_ns();
-	shadow.jump_at = bytes_wanted("HALE_JUMP_AT", 0);
 	shadow.log_max = bytes_wanted("HALE_SHADOW_LOG", LOG_MAX);
 	shadow.late_at = bytes_wanted("HALE_AUDIT_LOG", LATE_AT);
 	shadow.late = false;
+	shadow.jump_at = jump_wanted();
 	if (!tick_start(shadow_work))
 		log_warn("rank %u, process %u: there is no timer for this shadow, so mains wait "
 			 "for its MPI calls",

@@ -15,6 +15,9 @@
 enum { LIVING_DEGREE_MAX = 3, LIVING_NONE = -1 };
 /* The slot of witnesses in a job with --audit (docs/audit.md). */
 enum { LIVING_WITNESS = 2 };
+/* Of each rank of a job with shadows: main, shadow, and room for the copy that takes the place of
+ * the shadow when it jumps. At most two of them live. */
+enum { LIVING_SHADOW_SLOTS = 3, LIVING_SHADOW_DEGREE = 2 };
 /* In a layout: a process that is dead is on no node. */
 #define LIVING_NOWHERE UINT32_MAX
 

@@ -61,8 +61,7 @@ static void lay_apart(struct shadow_layout *l, uint32_t sets)
 		uint32_t group = l->set_of[r] * groups / sets, member = r % l->size;
 
 		l->shadow_on[r] = group * per_group + per_group - 1;
-		l->main_on[r] =
-		    per_group > 1 ? group * per_group + member % (per_group - 1) : 0;
+		l->main_on[r] = per_group > 1 ? group * per_group + member % (per_group - 1) : 0;
 	}
 }
 
@@ -85,8 +84,9 @@ static void lay_mixed(struct shadow_layout *l, uint32_t sets)
 		uint32_t turn = (set - first) * width / (last - first);
 
 		l->main_on[r] = group * width + r % l->size % width;
-		l->shadow_on[r] = groups > 1 ? (group + 1) % groups * width + turn
-					     : l->domains > 1 ? width : 0;
+		l->shadow_on[r] = groups > 1	   ? (group + 1) % groups * width + turn
+				  : l->domains > 1 ? width
+						   : 0;
 	}
 }
 
@@ -101,12 +101,12 @@ static hale_status_t layout_check(const struct shadow_layout *l, uint32_t cores,
 			set = l->set_of[r];
 		}
 		if (used > cores)
-			return error_set(err, HALE_ERR_ARGUMENT,
-					 "%u ranks in shadowed sets of %u need %u cores, and %u of them in "
-					 "one place that has %u; use more nodes, fewer ranks, or a larger "
-					 "--shadows",
-					 l->nranks, l->size, shadow_cores(l->nranks, l->size), used,
-					 cores);
+			return error_set(
+			    err, HALE_ERR_ARGUMENT,
+			    "%u ranks in shadowed sets of %u need %u cores, and %u of them in "
+			    "one place that has %u; use more nodes, fewer ranks, or a larger "
+			    "--shadows",
+			    l->nranks, l->size, shadow_cores(l->nranks, l->size), used, cores);
 	}
 	return HALE_OK;
 }
@@ -120,10 +120,11 @@ hale_status_t shadow_layout_make(struct shadow_layout *l, uint32_t nranks, uint3
 
 	*l = (struct shadow_layout){.nranks = nranks, .size = size, .domains = domains};
 	if (size == 0 || size > nranks)
-		return error_set(err, HALE_ERR_ARGUMENT,
-				 "--shadows %u: a set of so many mains can't be made of %u rank%s; at "
-				 "most %u shadows can share a core",
-				 size, nranks, nranks > 1 ? "s" : "", nranks);
+		return error_set(
+		    err, HALE_ERR_ARGUMENT,
+		    "--shadows %u: a set of so many mains can't be made of %u rank%s; at "
+		    "most %u shadows can share a core",
+		    size, nranks, nranks > 1 ? "s" : "", nranks);
 	sets = (nranks + size - 1) / size;
 	l->set_of = calloc(nranks, sizeof(*l->set_of));
 	l->main_on = calloc(nranks, sizeof(*l->main_on));
@@ -151,6 +152,23 @@ void shadow_layout_fini(struct shadow_layout *l)
 	free(l->main_on);
 	free(l->shadow_on);
 	l->set_of = l->main_on = l->shadow_on = NULL;
+}
+
+double shadow_catch_up(double since, double rate)
+{
+	return rate < 1 ? (1 - rate) * since : 0;
+}
+
+bool shadow_jump_pays(double wait, double pause)
+{
+	enum { TIMES = 4 };
+
+	return wait > TIMES * pause;
+}
+
+bool shadow_rollback_is_shorter(double wait, double lost, double restart)
+{
+	return wait > lost + restart;
 }
 
 /* ---- views ---- */
@@ -201,7 +219,8 @@ static uint32_t set_for(const struct shadow_layout *l, const unsigned char *vuln
 	for (uint32_t set = 0; set < l->nranks; set++) {
 		uint32_t size = shadow_set_size(l, set);
 
-		if (set_takes(l, vulnerable, set, main_on) && (best == l->nranks || size < best_size)) {
+		if (set_takes(l, vulnerable, set, main_on) &&
+		    (best == l->nranks || size < best_size)) {
 			best = set;
 			best_size = size;
 		}

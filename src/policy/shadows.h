@@ -16,14 +16,15 @@
 #include "node/living.h"
 
 typedef enum shadow_mapping {
-	SHADOW_MIXED,  /* every domain has mains and shadows of others (figure 3) */
-	SHADOW_APART,  /* some domains have nothing but shadows (figure 4) */
+	SHADOW_MIXED, /* every domain has mains and shadows of others (figure 3) */
+	SHADOW_APART, /* some domains have nothing but shadows (figure 4) */
 } shadow_mapping_t;
 
 typedef enum shadow_isolation {
 	SHADOW_TOGETHER, /* some domain has a main and its own shadow: both are lost with it */
 	SHADOW_PAIRS,	 /* none has; but a domain may have several cores of one set */
-	SHADOW_SETS,	 /* a domain has one core of a set at most: whichever fails, each set lives on */
+	SHADOW_SETS, /* a domain has one core of a set at most: whichever fails, each set lives on
+		      */
 } shadow_isolation_t;
 
 struct shadow_layout {
@@ -50,10 +51,22 @@ uint32_t shadow_set_size(const struct shadow_layout *l, uint32_t set);
 uint32_t shadow_cores(uint32_t nranks, uint32_t size);
 /* The share of a core that a shadow may use, in thousandths, where mains and cores of shadows,
  * `wanted` in all, have so many cores. If they suffice shadows are slow by sharing one: 0. With
- * fewer each has a smaller share, of which a shadow takes what it would of a core that it shares. */
+ * fewer each has a smaller share, of which a shadow takes what it would of a core that it shares.
+ */
 uint32_t shadow_rate(uint32_t wanted, uint32_t size, uint32_t cores);
 
-/* ---- what a view means for sets; slot 0 and 1 of a rank, the lower one that lives is its main ----
+/* Seconds in which a shadow at full speed does what its main has done beside it in `since` seconds,
+ * when it has used `rate` of a core: (1 - sigma) t_f (seed 003, 2.4). */
+double shadow_catch_up(double since, double rate);
+/* While all others wait so long for a promoted shadow theirs jump, which makes all stand still for
+ * `pause`: only where that is short against the wait. */
+bool shadow_jump_pays(double wait, double pause);
+
+/* Catching up takes longer than going back: `lost` seconds of work since the newest checkpoint,
+ * which all ranks do again at full speed, and `restart` until they run. */
+bool shadow_rollback_is_shorter(double wait, double lost, double restart);
+
+/* ---- what a view means for sets; the lowest slot of a rank that lives is its main ----
  */
 
 /* Rank has no shadow any more, or no main that one could stand in for. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "policy/energy.h"
 #include "policy/shadows.h"
 
 static struct error err;
@@ -215,6 +217,30 @@ static void shadows_are_slow_where_they_share_no_core(void **state)
 	assert_int_equal(shadow_rate(shadow_cores(4000, 4000), 4000, 1), 1);
 }
 
+static void others_jump_where_the_wait_is_long_enough(void **state)
+{
+	assert_true(fabs(shadow_catch_up(100, 0.25) - 75) < 1e-9);
+	assert_true(shadow_catch_up(100, 1.2) == 0);
+	assert_true(shadow_jump_pays(1, 0.1));
+	assert_false(shadow_jump_pays(0.3, 0.1));
+	assert_false(shadow_jump_pays(0, 0));
+	assert_true(shadow_rollback_is_shorter(30, 5, 1));
+	assert_false(shadow_rollback_is_shorter(6, 5, 1));
+}
+
+/* Four mains and two cores of shadows for 10 s, each shadow at a quarter of a core. */
+static void energy_is_that_of_the_cores_that_run(void **state)
+{
+	const struct energy_cores mains = {40, 40}, shadows = {20, 10}, idle = {20, 0};
+
+	assert_true(fabs(energy_of(&mains, 0.6) - 40) < 1e-9);
+	assert_true(fabs(energy_of(&shadows, 0.6) - (0.6 * 20 + 0.4 * 10)) < 1e-9);
+	assert_true(fabs(energy_of(&idle, 0.6) - 12) < 1e-9);
+	assert_true(energy_gained(5, 7, 100) == 2);
+	assert_true(energy_gained(95, 3, 100) == 8);
+	assert_true(energy_gained(95, 3, 0) == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +253,8 @@ int main(void)
 	    cmocka_unit_test(every_layout_isolates_what_it_can),
 	    cmocka_unit_test(what_cannot_be_laid_out_is_refused),
 	    cmocka_unit_test(shadows_are_slow_where_they_share_no_core),
+	    cmocka_unit_test(others_jump_where_the_wait_is_long_enough),
+	    cmocka_unit_test(energy_is_that_of_the_cores_that_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,6 +185,8 @@ void report_print_clone(const struct report_clone *c, struct json_out *j)
 	json_string(j, "from", c->from);
 	json_string(j, "to", c->to);
 	json_uint(j, "bytes", c->bytes);
+	if (c->same_bytes > 0)
+		json_uint(j, "same_bytes", c->same_bytes);
 	json_double(j, "precopy_seconds", c->precopy_seconds);
 	json_double(j, "quiesce_seconds", c->quiesce_seconds);
 	json_double(j, "clone_seconds", c->clone_seconds);

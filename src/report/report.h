@@ -87,7 +87,7 @@ struct report_migration {
 struct report_clone {
 	uint32_t rank, slot;
 	char from[64], to[64];
-	uint64_t bytes;
+	uint64_t bytes, same_bytes; /* sent; had before by the process whose place it takes */
 	/* ahead, while the program ran; until all stood still; until the copy was whole; until all
 	 * ran again. The last three are the downtime */
 	double precopy_seconds, quiesce_seconds, clone_seconds, resume_seconds;
@@ -107,14 +107,25 @@ struct report_promotion {
 /* A shadow has got the state of its main. */
 struct report_jump {
 	uint32_t rank;
-	uint64_t bytes;	    /* from main to shadow */
-	uint64_t log_bytes; /* that its log had */
+	uint64_t bytes;	     /* from main to shadow */
+	uint64_t same_bytes; /* that the shadow had already */
+	uint64_t log_bytes;  /* that its log had */
 	double seconds, pause_seconds, at_seconds;
 	char why[16]; /* "log", "failure", "rejuvenation" */
 };
 
+/* Of a job with shadows. Modelled (policy/energy.h), in seconds of one core at full power: of its
+ * mains, of its shadows, and of twice the mains (--replicas 2). Measured, of the machine: joules.
+ */
+struct report_energy {
+	bool known, measured;
+	double joules;
+	double static_part, mains, shadows, twins;
+};
+
 struct report_shadows {
 	uint32_t size, sets; /* S; 0: the job has no shadows */
+	struct report_energy energy;
 	struct report_promotion *promotions;
 	size_t promotion_count;
 	struct report_jump *jumps;
@@ -210,6 +221,8 @@ void report_add_promotion(struct report *r, const struct report_promotion *p);
 void report_add_jump(struct report *r, const struct report_jump *jump);
 void report_print_promotion(const struct report_promotion *p, struct json_out *j);
 void report_print_jump(const struct report_jump *jump, struct json_out *j);
+/* "energy":{…} into the open object of j, if it is known. */
+void report_print_energy(const struct report_energy *e, struct json_out *j);
 /* "shadows":{…} into the open object of j, if the job has any. */
 void report_print_shadows(const struct report *r, struct json_out *j);
 void report_add_clone(struct report *r, const struct report_clone *c);

@@ -41,11 +41,34 @@ void report_print_jump(const struct report_jump *jump, struct json_out *j)
 {
 	json_uint(j, "rank", jump->rank);
 	json_uint(j, "bytes", jump->bytes);
+	json_uint(j, "same_bytes", jump->same_bytes);
 	json_uint(j, "log_bytes", jump->log_bytes);
 	json_double(j, "seconds", jump->seconds);
 	json_double(j, "pause_seconds", jump->pause_seconds);
 	json_string(j, "why", jump->why);
 	json_double(j, "at_seconds", jump->at_seconds);
+}
+
+void report_print_energy(const struct report_energy *e, struct json_out *j)
+{
+	if (!e->known)
+		return;
+	json_open_object(j, "energy");
+	if (e->measured) {
+		json_open_object(j, "measured");
+		json_double(j, "joules", e->joules);
+		json_string(j, "of",
+			    "all processors of the machine, since the job began (powercap)");
+		json_close_object(j);
+	}
+	json_open_object(j, "modelled");
+	json_string(j, "unit", "seconds of one core at full power");
+	json_double(j, "static_part", e->static_part);
+	json_double(j, "mains", e->mains);
+	json_double(j, "shadows", e->shadows);
+	json_double(j, "twins", e->twins);
+	json_close_object(j);
+	json_close_object(j);
 }
 
 void report_print_shadows(const struct report *r, struct json_out *j)
@@ -57,6 +80,7 @@ void report_print_shadows(const struct report *r, struct json_out *j)
 	json_open_object(j, "shadows");
 	json_uint(j, "sets", s->sets);
 	json_uint(j, "set_size", s->size);
+	report_print_energy(&s->energy, j);
 	json_open_array(j, "promotions");
 	for (size_t i = 0; i < s->promotion_count; i++) {
 		json_open_object(j, NULL);

@@ -114,6 +114,8 @@ static void print_job(struct json_out *j, const struct store_manifest *m)
 	json_uint(j, "nranks", ranks_of(m));
 	if (m->degree > 1)
 		json_uint(j, "degree", m->degree);
+	if (m->shadows > 0)
+		json_uint(j, "shadows", m->shadows);
 	json_bool(j, "mpi", m->mpi);
 	json_uint(j, "preload_mpi", m->preload_mpi);
 	json_string(j, "program", m->program);
@@ -152,7 +154,10 @@ char *store_manifest_print(const struct store_manifest *m)
 	json_out_init(&j);
 	json_open_object(&j, NULL);
 	json_string(&j, "format", "hale checkpoint");
-	json_uint(&j, "version", m->degree > 1 ? STORE_REPLICAS_VERSION : STORE_MANIFEST_VERSION);
+	json_uint(&j, "version",
+		  m->shadows > 0  ? STORE_SHADOWS_VERSION
+		  : m->degree > 1 ? STORE_REPLICAS_VERSION
+				  : STORE_MANIFEST_VERSION);
 	json_string(&j, "job", m->job);
 	json_string(&j, "run", m->run);
 	json_uint(&j, "id", m->id);
@@ -354,8 +359,8 @@ static bool parse_argv(const struct json_value *v, struct store_manifest *m)
 
 static bool parse_head(const struct json_value *v, struct store_manifest *m)
 {
-	bool replicas = json_number_int(json_get(v, "version"), 0) == STORE_REPLICAS_VERSION;
-	int64_t id, base, nranks, bytes, degree = 1;
+	bool replicas = json_number_int(json_get(v, "version"), 0) >= STORE_REPLICAS_VERSION;
+	int64_t id, base, nranks, bytes, degree = 1, shadows = 0;
 
 	if (!copy_text(json_get(v, "job"), m->job, sizeof(m->job)) || !m->job[0] ||
 	    strchr(m->job, '/') || !copy_text(json_get(v, "run"), m->run, sizeof(m->run)) ||
@@ -368,7 +373,11 @@ static bool parse_head(const struct json_value *v, struct store_manifest *m)
 	m->base = (uint32_t)base;
 	if (replicas && !read_count(json_get(v, "degree"), 2, DEGREE_MAX, &degree))
 		return false;
+	if (json_get(v, "shadows") &&
+	    (degree < 2 || !read_count(json_get(v, "shadows"), 1, nranks, &shadows)))
+		return false;
 	m->degree = (uint32_t)degree;
+	m->shadows = (uint32_t)shadows;
 	m->nranks = (uint32_t)(nranks * degree);
 	m->bytes = (uint64_t)bytes;
 	m->written_at = json_number(json_get(v, "written_at"), 0);
@@ -432,7 +441,7 @@ hale_status_t store_manifest_parse(const char *text, size_t len, struct store_ma
 	memset(m, 0, sizeof(*m));
 	int64_t version = v ? json_number_int(json_get(v, "version"), -1) : -1;
 
-	if (version > STORE_REPLICAS_VERSION) {
+	if (version > STORE_SHADOWS_VERSION) {
 		json_free(v);
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
 				 "the manifest is of a newer version of hale");
@@ -444,9 +453,9 @@ hale_status_t store_manifest_parse(const char *text, size_t len, struct store_ma
 				 "nobody knows whose it is: run the job anew");
 	}
 	good = v && strcmp(json_text(json_get(v, "format"), ""), "hale checkpoint") == 0 &&
-	       (version == STORE_MANIFEST_VERSION || version == STORE_REPLICAS_VERSION) &&
-	       parse_head(v, m) && parse_job(v, m) && parse_argv(json_get(v, "argv"), m) &&
-	       parse_holders(v, m) && parse_parts(json_get(v, "parts"), m);
+	       version >= STORE_MANIFEST_VERSION && parse_head(v, m) && parse_job(v, m) &&
+	       parse_argv(json_get(v, "argv"), m) && parse_holders(v, m) &&
+	       parse_parts(json_get(v, "parts"), m);
 	json_free(v);
 	if (good)
 		return HALE_OK;

@@ -20,6 +20,7 @@
 enum {
 	STORE_MANIFEST_VERSION = 2,
 	STORE_REPLICAS_VERSION = 3, /* of jobs with replicas, which older readers don't know */
+	STORE_SHADOWS_VERSION = 4,  /* … with shadows */
 	STORE_NAME_MAX = 64,
 	STORE_CHAIN_MAX = 32,
 	STORE_FOLDER_MAX = 440,
@@ -53,6 +54,7 @@ struct store_manifest {
 	uint32_t id, base;	 /* base 0: a full one */
 	uint32_t nranks; /* processes: of degree replicas of each rank, one has a part, or some */
 	uint32_t degree;
+	uint32_t shadows; /* of a core; 0: the job has none */
 	bool mpi;
 	uint32_t preload_mpi; /* program_mpi_t */
 	char program[PATH_MAX], cwd[PATH_MAX];

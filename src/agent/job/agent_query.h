@@ -34,6 +34,8 @@ bool agent_hears(pid_t pid);
 
 /* ---- which ranks are here ---- */
 
+/* Processes of the whole job that run at the same time. */
+uint32_t agent_processes(const struct agent *a);
 /* Cores that this node's processes are to have (of nodes that are one machine: the job's), and
  * which of them is that process's: the shadows of a set share one (ranks/agent_shadows.c). */
 uint32_t agent_units(const struct agent *a);

@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "image/live/live_wire.h"
 #include "agent/agent_private.h"
+#include "node/living.h"
 
 /* Of that the ranks stand still three quarters (HOLD_NS, ckpt/migrate.c). */
 #define HOLD_EVERY 0.08
@@ -166,11 +167,27 @@ void agent_move_not_spawned(struct agent *a, uint32_t rank, const struct error *
 	agent_send(a, &(struct message){.type = MSG_MOVE_SPAWNED, .rank = rank, .text = err->text});
 }
 
+/* An older copy of the same rank that runs here: a shadow that is to jump, which the new copy is
+ * made beside. 0: there is none. */
+static pid_t older_copy(const struct agent *a, uint32_t process)
+{
+	uint32_t ranks = a->setup.nranks / a->setup.degree;
+
+	for (uint32_t p = living_rank_of(process, ranks); p < a->setup.nranks; p += ranks)
+		if (agent_is_cloned(a, process) && agent_has(a, p) &&
+		    p != agent_move_source(a, process))
+			return a->ranks[p].member;
+	return 0;
+}
+
 static void take_sink(struct agent *a, const struct message *m)
 {
-	char sink[128];
+	pid_t older = m->rank < a->setup.nranks ? older_copy(a, m->rank) : 0;
+	char sink[128], pid[16] = "";
 
-	snprintf(sink, sizeof(sink), "live:@%s", a->move.name);
+	if (older > 0)
+		snprintf(pid, sizeof(pid), "%d", (int)older);
+	snprintf(sink, sizeof(sink), "live:%s@%s", pid, a->move.name);
 	if (a->move.folder[0] && agent_moves_in(a, m->rank))
 		agent_file_sink(a, m);
 	else

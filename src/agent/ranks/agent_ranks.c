@@ -171,7 +171,7 @@ static uint32_t crowd(const struct agent *a)
 	uint32_t me = a->setup.node, many = 0;
 
 	if (a->setup.flags & SETUP_TOGETHER)
-		return a->setup.nranks;
+		return agent_processes(a);
 	/* a successor may begin before it is known who lives where */
 	if (!a->view.node_of || me >= a->machine.nodes || a->machine.of[me] == 0)
 		return a->view.here;
@@ -187,7 +187,7 @@ static uint32_t cores_here(const struct agent *a)
 	uint64_t cores = a->machine.pin.cores;
 
 	if (a->setup.flags & SETUP_TOGETHER)
-		cores = cores * a->view.here / a->setup.nranks;
+		cores = cores * a->view.here / agent_processes(a);
 	return cores ? (uint32_t)cores : 1;
 }
 
@@ -322,7 +322,8 @@ static hale_status_t layout(struct agent *a, uint32_t generation, const uint32_t
 		return HALE_OK;
 	status = check_descriptors(a->view.here, err);
 	if (status == HALE_OK && before != a->view.here)
-		status = check_memory(a->setup.flags & SETUP_TOGETHER ? nranks : a->view.here, err);
+		status = check_memory(
+		    a->setup.flags & SETUP_TOGETHER ? agent_processes(a) : a->view.here, err);
 	if (status == HALE_OK)
 		status = segment_make(a, err);
 	plan_pins(a, before);

@@ -296,8 +296,6 @@ hale_status_t checkpoint_request(struct head *h, ckpt_origin_t origin, struct er
 
 	if (job_state_over(h->state))
 		return error_set(err, HALE_ERR_STATE, "the job is ending");
-	if (replicas_refuse_checkpoints(h, err) != HALE_OK)
-		return err->code;
 	if (origin != ORIGIN_TIMER)
 		c->timed.asked_for = true;
 	if (c->phase != CKPT_IDLE) {

@@ -192,8 +192,14 @@ static void answer_ps(struct control_serve_client *c)
 	json_string(&j, "state", head_state_name(h));
 	json_open_array(&j, "ranks");
 	for (uint32_t r = 0; r < h->nranks; r++)
-		print_rank(h, r, &j);
+		if (!shadows_is_room(h, r))
+			print_rank(h, r, &j);
 	json_close_array(&j);
+	if (h->shadows.of) {
+		energy_turn(c->control->head);
+		const struct report_energy e = energy_report(h);
+		report_print_energy(&e, &j);
+	}
 	json_int(&j, "pid", getpid());
 	json_double(&j, "seconds", head_seconds(h));
 	json_uint(&j, "restarts", h->report.restarts);
@@ -224,6 +230,7 @@ static void answer_report(struct control_serve_client *c)
 	const struct head *h = c->control->head;
 	struct json_out j;
 
+	energy_into_report(c->control->head);
 	json_out_init(&j);
 	report_print(&h->report, 0, clock_seconds() - h->began, &j);
 	answer(c, &j);

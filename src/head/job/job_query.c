@@ -53,15 +53,6 @@ bool replicas_is_wanted(const struct head *h, uint32_t process)
 	return living_count(&h->view, rank) < h->moves.clones.wanted[rank];
 }
 
-hale_status_t replicas_refuse_checkpoints(const struct head *h, struct error *err)
-{
-	const char *why = h->shadows.of ? "has shadows, with which" : NULL;
-
-	return why ? error_set(err, HALE_ERR_UNSUPPORTED,
-			       "this job %s checkpoints don't go together in this version", why)
-		   : HALE_OK;
-}
-
 bool head_all_ready(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++) {

@@ -27,8 +27,15 @@ static bool insisted(const struct head *h, uint32_t process)
 	       n->leave.state != LEAVE_PLANNED;
 }
 
-/* count of nodes: nowhere. */
-static uint32_t place_for(const struct head *h, uint32_t process)
+/* A process that is to come: as a copy of which other one, where to, and in whose place (a shadow
+ * that jumps; LIVING_NOWHERE: nobody's). */
+struct clone_plan {
+	uint32_t process, source, to, replaces;
+};
+
+/* plan: those that come with it. count of nodes: nowhere. */
+static uint32_t place_for(const struct head *h, uint32_t process, const struct clone_plan *plan,
+			  uint32_t planned)
 {
 	uint32_t rank = living_rank_of(process, h->view.nranks), count = h->node_set.count, to;
 	struct place_node *nodes = calloc(count, sizeof(*nodes));
@@ -50,6 +57,8 @@ static uint32_t place_for(const struct head *h, uint32_t process)
 		beside[h->node_set.placement.node_of[p]] |=
 		    living_rank_of(p, h->view.nranks) == rank;
 	}
+	for (uint32_t i = 0; there && i < planned; i++)
+		there[plan[i].to] += plan[i].replaces == LIVING_NOWHERE;
 	to = insisted(h, process) ? h->moves.clones.homes[process]
 	     : nodes && there && beside
 		 ? place_replica(nodes, there, beside, count, h->moves.clones.homes[process])
@@ -170,29 +179,35 @@ static bool may_begin(const struct head *h)
 	       !head_checking(h);
 }
 
-static hale_status_t begin(struct head *h, uint32_t process, uint32_t to, struct error *err)
+static void plan_take(struct head *h, const struct clone_plan *c)
 {
-	uint32_t rank = living_rank_of(process, h->view.nranks);
-	uint32_t source = living_process(&h->view, rank, (uint32_t)living_leader(&h->view, rank));
-	uint32_t from = h->node_set.placement.node_of[source];
-	struct migration *v = migrate_create(h, from);
+	struct migration *v = h->moves.now;
+
+	v->movers[c->process].moves = true;
+	v->movers[c->process].source = c->source;
+	v->movers[c->process].replaces = c->replaces;
+	v->coming[c->process] = c->to;
+	v->ranks++;
+	/* what goes between the two passes from there to there */
+	h->node_set.placement.node_of[c->process] = h->node_set.placement.node_of[c->source];
+}
+
+static hale_status_t begin(struct head *h, const struct clone_plan *plan, uint32_t count,
+			   struct error *err)
+{
+	struct migration *v = migrate_create(h, h->node_set.placement.node_of[plan[0].source]);
 
 	if (!v)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a clone");
 	v->cloned = true;
-	v->process = process;
-	v->source = source;
-	v->to = to;
-	v->ranks = 1;
+	v->to = plan[0].to;
 	memcpy(v->coming, h->node_set.placement.node_of, h->nranks * sizeof(*v->coming));
 	for (uint32_t p = 0; p < h->nranks; p++)
 		if (h->view.lost[p])
 			v->coming[p] = LIVING_NOWHERE;
-	v->coming[process] = to;
-	v->movers[process].moves = true;
-	/* what goes between the two passes from there to there */
-	h->node_set.placement.node_of[process] = from;
-	snprintf(v->target, sizeof(v->target), "%s", h->node_set.nodes[to].name);
+	for (uint32_t i = 0; i < count; i++)
+		plan_take(h, &plan[i]);
+	snprintf(v->target, sizeof(v->target), "%s", h->node_set.nodes[v->to].name);
 	migrate_watch(h);
 	node_set_check(&h->node_set);
 	return HALE_OK;
@@ -208,25 +223,73 @@ static bool clone_is_due(const struct head *h, uint32_t process)
 	return h->view.lost[process] && living > 0 && living < h->moves.clones.wanted[rank];
 }
 
+static bool plan_has(const struct clone_plan *plan, uint32_t count, uint32_t source)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (plan[i].source == source)
+			return true;
+	return false;
+}
+
+static uint32_t where_to(const struct head *h, uint32_t process, const struct clone_plan *plan,
+			 uint32_t count)
+{
+	uint32_t merged = shadows_merged_place(h, process);
+
+	return merged != LIVING_NOWHERE ? merged : place_for(h, process, plan, count);
+}
+
+/* All that can come, one of each rank. *broken: some can't, since their sets lack a core for good.
+ */
+static uint32_t plan_make(const struct head *h, struct clone_plan *plan, bool *broken)
+{
+	bool returns = h->o->replenish || h->moves.clones.asked;
+	uint32_t count = 0;
+
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		uint32_t rank = living_rank_of(p, h->view.nranks);
+		int leader = living_leader(&h->view, rank);
+		struct clone_plan c = {.process = p, .replaces = shadows_jumper(h, p)};
+
+		if (leader < 0)
+			continue;
+		c.source = living_process(&h->view, rank, (uint32_t)leader);
+		if (plan_has(plan, count, c.source))
+			continue;
+		if (c.replaces != LIVING_NOWHERE) {
+			c.to = h->node_set.placement.node_of[c.replaces];
+		} else if (!returns || !clone_is_due(h, p) || !shadows_may_return(h, p)) {
+			continue;
+		} else if (shadows_set_is_broken(h, rank)) {
+			*broken = true;
+			continue;
+		} else {
+			c.to = where_to(h, p, plan, count);
+		}
+		if (c.to < h->node_set.count)
+			plan[count++] = c;
+	}
+	return count;
+}
+
 static void turn(void *arg)
 {
 	struct head *h = arg;
+	struct clone_plan *plan = calloc(h->nranks, sizeof(*plan));
+	bool begun = false, broken = false;
+	uint32_t count = plan && h->state == JOB_RUNNING ? plan_make(h, plan, &broken) : 0;
 	struct error err;
-	bool any = false;
 
-	for (uint32_t p = 0; p < h->nranks && h->state == JOB_RUNNING; p++) {
-		uint32_t to;
-
-		if (!clone_is_due(h, p) || !shadows_may_return(h, p))
-			continue;
-		to = place_for(h, p);
-		if (to == h->node_set.count)
-			continue;
-		any = true;
-		if (may_begin(h) && begin(h, p, to, &err) == HALE_OK)
-			return;
+	if (count == 0 && broken) {
+		shadows_merge(h);
+		count = plan_make(h, plan, &broken);
 	}
-	if (any && !head_any_finalized(h))
+	if (count > 0 && may_begin(h)) /* one that can't be made is not to be in the way of all */
+		begun = begin(h, plan, h->moves.clones.again > 0 ? 1 : count, &err) == HALE_OK;
+	free(plan);
+	if (begun)
+		return;
+	if (count > 0 && !head_any_finalized(h))
 		look_again(h, CLONE_SOON);
 	else
 		h->moves.clones.asked = false;
@@ -234,11 +297,17 @@ static void turn(void *arg)
 
 void clone_soon(struct head *h)
 {
-	if (h->degree > 1 && (h->o->replenish || h->moves.clones.asked))
+	if (h->degree > 1 && (h->o->replenish || h->moves.clones.asked || shadows_any_jumps(h)))
 		look_again(h, CLONE_SOON);
 }
 
 /* ---- asked for ---- */
+
+/* Processes that a rank may have at the same time. */
+static uint32_t degree_most(const struct head *h)
+{
+	return h->shadows.of ? LIVING_SHADOW_DEGREE : h->degree;
+}
 
 static hale_status_t check_asked(const struct head *h, uint32_t rank, struct error *err)
 {
@@ -283,7 +352,7 @@ static hale_status_t rank_wants(struct head *h, uint32_t rank, uint32_t degree, 
 	for (uint32_t s = 0; s < h->degree; s++) {
 		uint32_t p = living_process(&h->view, rank, s);
 
-		if (!clone_is_due(h, p) || place_for(h, p) < h->node_set.count)
+		if (!clone_is_due(h, p) || place_for(h, p, NULL, 0) < h->node_set.count)
 			continue;
 		h->moves.clones.wanted[rank] = (unsigned char)living;
 		return error_set(err, HALE_ERR_NODE,
@@ -298,11 +367,11 @@ hale_status_t clone_degree(struct head *h, uint32_t degree, struct error *err)
 {
 	hale_status_t status = check_asked(h, 0, err);
 
-	if (status == HALE_OK && (degree < 1 || degree > h->degree))
+	if (status == HALE_OK && (degree < 1 || degree > degree_most(h)))
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "this job was begun with room for %u processes of each rank: --to "
 				 "takes 1 to %u",
-				 h->degree, h->degree);
+				 degree_most(h), degree_most(h));
 	for (uint32_t r = 0; status == HALE_OK && r < h->view.nranks; r++)
 		status = rank_wants(h, r, degree, err);
 	h->moves.clones.asked = true;
@@ -320,7 +389,7 @@ hale_status_t clone_rank(struct head *h, uint32_t rank, const struct node *to, u
 		return status;
 	while (s < h->degree && living_lives(&h->view, rank, s))
 		s++;
-	if (s == h->degree)
+	if (s == h->degree || living_count(&h->view, rank) == degree_most(h))
 		return error_set(err, HALE_ERR_STATE,
 				 "rank %u runs in %u processes already, and the job has room for "
 				 "no more",
@@ -345,73 +414,134 @@ uint32_t clone_mover(const struct head *h, uint32_t process)
 {
 	const struct migration *v = h->moves.now;
 
-	return v && v->cloned && process == v->source ? v->process : process;
+	for (uint32_t p = 0; v && v->cloned && p < h->nranks; p++)
+		if (v->movers[p].moves && v->movers[p].source == process)
+			return p;
+	return process;
 }
 
+static void copy_goes(struct head *h, uint32_t process)
+{
+	struct mover *m = &h->moves.now->movers[process];
+	struct node_set_rank *k = &h->node_set.ranks[process];
+
+	head_rank_reset(h, process, -1);
+	k->met = k->initialized = k->mpi = true;
+	k->finalized = k->halted = k->spawning = false;
+	m->moved = true;
+	h->moves.clones.insists[process] = h->moves.clones.dropped[process] = 0;
+	living_return(&h->view, process);
+	node_set_echo_returned(&h->node_set, process, m->position);
+}
+
+/* The copies are their processes from now on, and a shadow that has jumped is not needed any more:
+ * all hear of both in one view. */
 void clone_goes(struct head *h)
 {
 	struct migration *v = h->moves.now;
-	struct node_set_rank *k = &h->node_set.ranks[v->process];
+	bool any = false;
 
-	head_rank_reset(h, v->process, -1);
-	k->met = k->initialized = k->mpi = true;
-	k->finalized = k->halted = k->spawning = false;
-	v->movers[v->process].moved = true;
-	h->moves.clones.insists[v->process] = h->moves.clones.dropped[v->process] = 0;
-	living_return(&h->view, v->process);
-	node_set_echo_returned(&h->node_set, v->process, v->movers[v->process].position);
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (v->movers[p].moves)
+			copy_goes(h, p);
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		uint32_t before = v->movers[p].moves ? v->movers[p].replaces : LIVING_NOWHERE;
+
+		if (before == LIVING_NOWHERE)
+			continue;
+		shadows_stop(h, before);
+		v->movers[before].resumed = any = true;
+	}
+	if (any)
+		head_view_changed(h);
 }
 
 void clone_stays(struct head *h)
 {
 	struct migration *v = h->moves.now;
 
-	head_say(h, "rank %u: replica %u does not come back yet: %s",
-		 living_rank_of(v->process, h->view.nranks),
-		 living_slot_of(v->process, h->view.nranks), v->why);
-	h->node_set.placement.node_of[v->process] = h->moves.clones.homes[v->process];
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		if (!v->movers[p].moves)
+			continue;
+		if (v->movers[p].replaces != LIVING_NOWHERE)
+			head_say(h, "rank %u: its shadow does not jump yet: %s",
+				 living_rank_of(p, h->view.nranks), v->why);
+		else
+			head_say(h, "rank %u: replica %u does not come back yet: %s",
+				 living_rank_of(p, h->view.nranks),
+				 living_slot_of(p, h->view.nranks), v->why);
+		h->node_set.placement.node_of[p] = h->moves.clones.homes[p];
+	}
 	h->moves.clones.again = h->moves.clones.again > 0 ? h->moves.clones.again * 2 : CLONE_AGAIN;
 	if (h->moves.clones.again > CLONE_AGAIN_MAX)
 		h->moves.clones.again = CLONE_AGAIN_MAX;
-	if (h->o->replenish || h->moves.clones.asked)
+	if (h->o->replenish || h->moves.clones.asked || shadows_any_jumps(h))
 		look_again(h, h->moves.clones.again);
 }
 
-void clone_done(struct head *h)
+static void copy_say(struct head *h, uint32_t process, const struct report_clone *c)
 {
-	struct migration *v = h->moves.now;
-	double now = clock_seconds();
+	const struct mover *m = &h->moves.now->movers[process];
+	char took[16], stood[16], sent[24], same[24];
+
+	units_show_seconds(c->precopy_seconds + c->downtime_seconds, took);
+	units_show_seconds(c->downtime_seconds, stood);
+	if (m->replaces != LIVING_NOWHERE)
+		head_say(
+		    h,
+		    "rank %u: its shadow has jumped, by %s from its main and %s that it had; it "
+		    "took %s, and the program stood still for %s",
+		    c->rank, units_show_bytes(m->bytes, sent), units_show_bytes(m->same, same),
+		    took, stood);
+	else
+		head_say(
+		    h,
+		    "rank %u: replica %u is back, on node %s, as a copy of replica %u; it took "
+		    "%s, and the program stood still for %s",
+		    c->rank, c->slot, c->to, living_slot_of(m->source, h->view.nranks), took,
+		    stood);
+}
+
+static void copy_done(struct head *h, uint32_t process, double now)
+{
+	const struct migration *v = h->moves.now;
+	const struct mover *m = &v->movers[process];
 	struct json_out j;
-	char took[16], stood[16];
 	struct report_clone c = {
-	    .rank = living_rank_of(v->process, h->view.nranks),
-	    .slot = living_slot_of(v->process, h->view.nranks),
-	    .bytes = v->bytes,
+	    .rank = living_rank_of(process, h->view.nranks),
+	    .slot = living_slot_of(process, h->view.nranks),
+	    .bytes = m->bytes,
+	    .same_bytes = m->same,
 	    .precopy_seconds = v->stopped_at - v->began,
 	    .quiesce_seconds = v->quiet_at - v->stopped_at,
 	    .clone_seconds = v->gone_at - v->quiet_at,
 	    .resume_seconds = now - v->gone_at,
 	    .downtime_seconds = now - v->stopped_at,
 	    .at_seconds = v->began - h->job_began,
-	    .vulnerable_seconds = now - h->moves.clones.died_at[v->process],
+	    .vulnerable_seconds =
+		m->replaces == LIVING_NOWHERE ? now - h->moves.clones.died_at[process] : 0,
 	};
 
-	snprintf(c.from, sizeof(c.from), "%s", h->node_set.nodes[v->from].name);
-	snprintf(c.to, sizeof(c.to), "%s", h->node_set.nodes[v->to].name);
+	snprintf(c.from, sizeof(c.from), "%s", node_set_node_of(&h->node_set, m->source)->name);
+	snprintf(c.to, sizeof(c.to), "%s", h->node_set.nodes[v->coming[process]].name);
 	if (!h->view.audits) { /* visits tell of theirs */
 		report_add_clone(&h->report, &c);
 		record_begin(&j, "replica cloned");
 		report_print_clone(&c, &j);
 		record_end(&h->files.record, &j);
-		head_say(
-		    h,
-		    "rank %u: replica %u is back, on node %s, as a copy of replica %u; it took "
-		    "%s, and the program stood still for %s",
-		    c.rank, c.slot, c.to, living_slot_of(v->source, h->view.nranks),
-		    units_show_seconds(now - v->began, took),
-		    units_show_seconds(c.downtime_seconds, stood));
+		copy_say(h, process, &c);
 	}
-	head_replica_returned(h, v->process, &c);
+	head_replica_returned(h, process, &c);
+}
+
+void clone_done(struct head *h)
+{
+	const struct migration *v = h->moves.now;
+	double now = clock_seconds();
+
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (v->movers[p].moves)
+			copy_done(h, p, now);
 	h->moves.clones.again = 0;
 	h->ckpt.chain.broken = true; /* its rank may have another leader, whose image is the next */
 	head_view_changed(h);

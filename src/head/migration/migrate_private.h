@@ -45,14 +45,16 @@ struct mover {
 	uint64_t position[3];
 	struct live_step step[MIGRATE_STEPS_MAX];
 	size_t steps;
+	uint64_t bytes, same; /* sent; compared, and not sent */
+	uint32_t source;      /* cloned: as a copy of which process */
+	uint32_t replaces;    /* … in whose place; LIVING_NOWHERE: nobody's, that was dead */
 };
 
 struct migration {
 	enum migration_phase phase;
-	uint32_t id;	   /* of the wish; 0: another head's */
-	uint32_t from, to; /* to == from: anywhere */
-	bool cloned;	   /* a dead replica comes back: `process`, as a copy of `source` */
-	uint32_t process, source;
+	uint32_t id;		  /* of the wish; 0: another head's */
+	uint32_t from, to;	  /* to == from: anywhere */
+	bool cloned;		  /* movers are copies of processes that stay (clone.c) */
 	double quiet_at, gone_at; /* all stood still; the copy was told to go */
 	char target[256];	  /* for sentences */
 	char *folder;		  /* for files; NULL: streams */

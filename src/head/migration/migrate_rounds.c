@@ -155,7 +155,8 @@ static void start_round(struct head *h, uint32_t rank)
 	m->id = ++h->ckpt.id;
 	m->began = clock_seconds();
 	m->held_rounds += m->held > 0;
-	node_set_tell(&h->node_set, h->moves.now->from,
+	/* a copy that does not run yet counts where its source is */
+	node_set_tell(&h->node_set, h->node_set.placement.node_of[rank],
 		      &(struct message){.type = MSG_MOVE_ROUND,
 					.rank = rank,
 					.id = m->id,
@@ -254,6 +255,8 @@ static void take_round(struct head *h, uint32_t rank, const struct proto_ckpt *p
 	struct mover *m = &v->movers[rank];
 
 	v->bytes += p->bytes;
+	m->bytes += p->bytes;
+	m->same += p->same;
 	v->stopped += v->phase >= STOPPING ? p->bytes : 0;
 	/* the file of the rank is whole, and with it the rank's part in the stop */
 	if (v->folder && v->phase == STOPPING && p->id == v->stop_id && !m->begun)
@@ -263,7 +266,7 @@ static void take_round(struct head *h, uint32_t rank, const struct proto_ckpt *p
 	m->running = false;
 	if (m->steps < MIGRATE_STEPS_MAX)
 		m->step[m->steps++] =
-		    (struct live_step){(uint64_t)p->bytes, p->seconds, p->interval};
+		    (struct live_step){p->bytes + p->same, p->seconds, p->interval};
 	if (!m->small)
 		plan(m);
 	next(h);
@@ -406,7 +409,8 @@ void migrate_message(void *head, const struct node *n, const struct message *m)
 	struct head *h = head;
 	struct migration *v = h->moves.now;
 
-	if (v && m->rank < h->nranks && m->type == MSG_MOVE_PROGRAM && n->index == v->from)
+	if (v && m->rank < h->nranks && m->type == MSG_MOVE_PROGRAM &&
+	    n->index == h->node_set.placement.node_of[m->rank])
 		take_program(h, m);
 	if (v && v->phase != CANCELLING &&
 	    (m->type == MSG_MOVE_DATA || m->type == MSG_MOVE_TAKEN || m->type == MSG_MOVE_WANT))
@@ -450,7 +454,7 @@ bool migrate_node_lost(struct head *h, const struct node *n, uint32_t *rank)
 	if (!v || v->phase < PREPARING)
 		return false;
 	if (v->phase == CANCELLING) {
-		if (n->index != v->from)
+		if (v->cloned || n->index != v->from)
 			migrate_cancelled(h);
 		return false;
 	}

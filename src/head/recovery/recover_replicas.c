@@ -28,6 +28,7 @@ void recover_replicas(struct head *h)
 		return;
 	surplus_leave_out(h, m);
 	h->view.number = 0;
+	shadows_begin(h, true);
 	node_set_echo_begin(&h->node_set);
 	memset(h->moves.clones.dropped, 0, h->nranks);
 	memset(h->moves.clones.insists, 0, h->nranks);
@@ -43,8 +44,13 @@ void recover_replicas(struct head *h)
 
 void recover_replicas_placed(struct head *h)
 {
+	const struct shadow_layout *l = &h->shadows.layout;
+	uint32_t n = h->view.nranks;
+
 	for (uint32_t p = 0; p < h->nranks; p++)
-		h->moves.clones.homes[p] = h->node_set.placement.node_of[p];
+		h->moves.clones.homes[p] = !h->shadows.of ? h->node_set.placement.node_of[p]
+					   : p < n	  ? l->main_on[p]
+							  : l->shadow_on[p % n];
 }
 
 void recover_replicas_run(struct head *h)
