@@ -283,6 +283,8 @@ void shadows_returned(struct head *h, uint32_t process, const struct report_clon
 		*s = (struct head_shadow){.stopped = s->stopped};
 	}
 	h->shadows.of[process].stopped = false;
+	h->shadows.of[process].rests_until =
+	    clock_seconds() + shadow_jump_rest(c->downtime_seconds);
 	if (all_have_shadows(h)) {
 		h->shadows.failures = 0;
 		h->shadows.bare = false;
@@ -307,7 +309,7 @@ void shadows_heard(struct head *h, uint32_t process, const struct proto_shadow *
 		s->first_at = s->said_at;
 		s->cpu_first_ns = say->cpu_ns;
 	}
-	if (!say->jump || s->jumps || h->state != JOB_RUNNING ||
+	if (!say->jump || s->jumps || s->said_at < s->rests_until || h->state != JOB_RUNNING ||
 	    strcmp(shadows_role(h, process), "shadow") != 0)
 		return;
 	head_say(h, "rank %u: the log of its shadow has %s; it jumps",

@@ -26,6 +26,7 @@ struct head_shadow {
 	bool promoted;		  /* it is the main, since the one in the lower slot has died */
 	const char *jumps;	  /* why it is to jump as soon as that can be; NULL: it is not */
 	uint64_t jump_log_bytes;
+	double rests_until; /* its log may be as long as it is, so soon after a jump */
 };
 
 struct head_shadows {

@@ -166,6 +166,13 @@ bool shadow_jump_pays(double wait, double pause)
 	return wait > TIMES * pause;
 }
 
+double shadow_jump_rest(double pause)
+{
+	enum { TIMES = 9 };
+
+	return TIMES * pause;
+}
+
 bool shadow_rollback_is_shorter(double wait, double lost, double restart)
 {
 	return wait > lost + restart;

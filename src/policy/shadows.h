@@ -62,6 +62,9 @@ double shadow_catch_up(double since, double rate);
  * `pause`: only where that is short against the wait. */
 bool shadow_jump_pays(double wait, double pause);
 
+/* Seconds after a jump in which its shadow does not jump again: so all stand still for a tenth of the
+ * time at most. */
+double shadow_jump_rest(double pause);
 /* Catching up takes longer than going back: `lost` seconds of work since the newest checkpoint,
  * which all ranks do again at full speed, and `restart` until they run. */
 bool shadow_rollback_is_shorter(double wait, double lost, double restart);

@@ -224,6 +224,7 @@ static void others_jump_where_the_wait_is_long_enough(void **state)
 	assert_true(shadow_jump_pays(1, 0.1));
 	assert_false(shadow_jump_pays(0.3, 0.1));
 	assert_false(shadow_jump_pays(0, 0));
+	assert_true(fabs(shadow_jump_rest(0.1) - 0.9) < 1e-9);
 	assert_true(shadow_rollback_is_shorter(30, 5, 1));
 	assert_false(shadow_rollback_is_shorter(6, 5, 1));
 }
