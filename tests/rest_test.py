@@ -300,6 +300,22 @@ def what_an_image_can_not_tell_is_refused_by_name(s):
     expect(r.status == 0 and r.out == "done\n", r)
 
 
+@test
+def the_checkpoint_after_one_that_could_not_fork_stands_still_at_once(s):
+    """Also if it is asked for before the process that found it out has ended."""
+    exe = build(s, "wiped", WIPED)
+    for i in range(3):
+        job = s.hale_start(1, exe, options=["--no-mpi", "--ckpt-every", "1h"])
+        job.until(lambda: (j := job.info()) and [r["state"] for r in j["ranks"]] == ["running"], "the program")
+        r = s.hale("ckpt", job.id())
+        expect(r.status == 1 and "the next checkpoint is written while the process stands still" in r.err, r)
+        job.checkpoint()
+        s.write("go", "")
+        r = job.wait()
+        expect(r.status == 0 and r.out == "done\n", r)
+        os.unlink(s.path("go"))
+
+
 REST = """
 import mmap, os, resource, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))

@@ -35,7 +35,8 @@ static struct {
 	int last_writer;
 	bool cant_fork; /* what is forked lacks some of the memory: this process writes by itself */
 	uint64_t save_max;
-	void *arena; /* of the capture that runs */
+	void *arena;		 /* of the capture that runs */
+	volatile uint32_t *said; /* by what is forked: that it can't be; shared with it */
 } self;
 
 void capture_init(void)
@@ -54,6 +55,8 @@ void capture_forget(void)
 {
 	memset(self.writer, 0, sizeof(self.writer));
 	image_exclude_remove(self.arena);
+	image_exclude_remove((const void *)self.said);
+	self.said = NULL;
 }
 
 /* Children without an exit signal are seen by no wait() of the program; we take them away. */
@@ -347,6 +350,19 @@ static hale_status_t check_params(const struct image_params *p, struct error *er
 	return HALE_OK;
 }
 
+/* Without it the exit status of what was forked says it, some time later. */
+static void share_word(void)
+{
+	if (self.said)
+		return;
+	long at =
+	    sys(SYS_mmap, 0, HALE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (sys_failed(at))
+		return;
+	self.said = (volatile uint32_t *)at;
+	image_exclude_add((const void *)at, HALE_PAGE);
+}
+
 static struct capture *capture_create(const struct image_params *params)
 {
 	struct arena arena;
@@ -363,6 +379,10 @@ static struct capture *capture_create(const struct image_params *params)
 	c->ahead = params->live && !params->live->last;
 	if (!params->live)
 		memcpy(c->path, params->path, strlen(params->path) + 1);
+	share_word();
+	c->said = self.said;
+	/* whoever was told that the next one is synchronous may ask before that child has ended */
+	self.cant_fork |= self.said && *self.said;
 	if (self.cant_fork && !params->live)
 		c->params.mode = IMAGE_SYNC;
 	c->fd = c->root = -1;

@@ -21,8 +21,9 @@ struct capture {
 	int fd;
 	int32_t parent; /* the captured process, seen from the writing child */
 	bool forked_by_leader;
-	bool cant_fork; /* found out by the writing child: it lacks some of the memory */
-	int root;	/* in the writing child of a descendant: tree_writer_begin's; else -1 */
+	volatile uint32_t *said; /* set by it then; NULL: there is none */
+	bool cant_fork;		 /* found out by the writing child: it lacks some of the memory */
+	int root; /* in the writing child of a descendant: tree_writer_begin's; else -1 */
 	uint64_t began_ns;
 	struct process_capture process;
 	struct list maps;	 /* struct map, all of them */

@@ -19,6 +19,8 @@ static hale_status_t refuse_forked(struct capture *c, uint64_t at, const char *w
 				   struct error *err)
 {
 	c->cant_fork = true;
+	if (c->said)
+		*c->said = 1;
 	return error_set(err, HALE_ERR_UNSUPPORTED, "the memory at %lx is %s: %s",
 			 (unsigned long)at, what,
 			 c->params.live ? "it can't be sent while the process runs"
