@@ -119,6 +119,25 @@ def on_two_nodes_the_message_is_right_and_nobody_is_accused(s):
 
 
 @test
+def three_that_all_differ_end_the_job_or_send_it_back(s):
+    """Both are wrong in the same message, each in its own way: the witness agrees with nobody."""
+    exe = s.compile("slices")
+    plain = s.hale_run(3, exe, 8003)
+    for on_sdc in "stop", "rollback":
+        job = s.hale_start(3, exe, 8003, options=audited("--on-sdc", on_sdc, time="20s"))
+        at = visited(job)
+        for role in "main", "twin":
+            r = s.hale("inject", "flip", job.id(), "--rank", str(at[role]["rank"]), "--slot", str(at[role]["slot"]),
+                       "--where", "result", "--count", "1", "--every", "6000")
+        r = job.wait()
+        report = s.report()
+        if on_sdc == "stop":
+            expect(r.status == EXIT_SDC and "nobody can say which is right" in r.err and report["sdc"][0]["slot"] == -1, r)
+        else:
+            expect(r.status == 0 and r.out.endswith(plain.out.splitlines()[-1] + "\n") and report["restarts"] == 1, r, plain)
+
+
+@test
 def whoever_dies_during_a_visit_costs_nothing(s):
     """The twin, the witness, the rank itself: its rank goes on in another process, and the next visit comes."""
     exe = s.compile("storm")

@@ -165,6 +165,27 @@ def replicas_move_while_the_job_runs(s):
     expect([m["ranks"] for m in report["migrations"]] == [3, 3] and report["restarts"] == 0, report["migrations"])
 
 
+@test
+def a_death_during_a_move_ends_the_move_or_comes_too_late(s):
+    """Of who moves, of its mate, of somebody else: the job goes on, and a move that is asked for again is made."""
+    exe = s.compile("storm")
+    plain = s.hale_run(3, exe, 600)
+    chance = random.Random(SEED + 7)
+    for run in range(10 if LONG else 3):
+        job = s.hale_start(3, exe, 600, options=["--nodes", "2", "--spares", "1", "--replicas", "2"])
+        ranks = job.until(lambda: lives(job), "all processes run")
+        move = s.start(HALE, "migrate", job.id(), "--from", "node0")
+        time.sleep(chance.uniform(0, 0.12))
+        os.kill(chance.choice(ranks)[3], signal.SIGKILL)
+        r = move.wait()
+        expect(r.status == 0 or "died" in r.err or "come to nothing" in r.err or "about to" in r.err, r)
+        job.until(lambda: lives(job), "all processes run")
+        r = s.hale("migrate", job.id(), "--from", "node0")
+        expect(r.status == 0 or "has no ranks" in r.err or "no rank" in r.err, r)
+        r = job.wait()
+        expect(r.status == 0 and r.out == plain.out and "roll" not in r.err, r, plain)
+
+
 def killed_in_turn(s, job, chance, times, nodes=2):
     """One process after the other, each as soon as the one before is back."""
     for k in range(times):

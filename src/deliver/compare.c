@@ -43,7 +43,9 @@ static void flip_injected(struct kept *k, struct mailbox *m)
 	if (k->envelope.length == 0 || (every > 1 && k->serial % every != 0))
 		return;
 	atomic_fetch_sub(&m->flips, 1);
-	bit = scatter(k->serial) % ((uint64_t)k->envelope.length * 8);
+	/* in each process another one: two that are wrong don't agree */
+	bit = scatter(k->serial ^ (uint64_t)replicas.process << 40) %
+	      ((uint64_t)k->envelope.length * 8);
 	k->payload[bit / 8] ^= (unsigned char)(1u << bit % 8);
 }
 
