@@ -125,13 +125,13 @@ def on_two_nodes_the_message_is_right_and_nobody_is_accused(s):
 def three_that_all_differ_end_the_job_or_send_it_back(s):
     """Both are wrong in the same message, each in its own way: the witness agrees with nobody."""
     exe = s.compile("slices")
-    plain = s.hale_run(3, exe, 8003)
+    plain = s.hale_run(3, exe, 40003)
     for on_sdc in "stop", "rollback":
-        job = s.hale_start(3, exe, 8003, options=audited("--on-sdc", on_sdc, time="20s"))
+        job = s.hale_start(3, exe, 40003, options=audited("--on-sdc", on_sdc, time="20s"))
         at = visited(job)
         for role in "main", "twin":
             r = s.hale("inject", "flip", job.id(), "--rank", str(at[role]["rank"]), "--slot", str(at[role]["slot"]),
-                       "--where", "result", "--count", "1", "--every", "6000")
+                       "--where", "result", "--count", "1", "--every", "15000")
         r = job.wait()
         report = s.report()
         if on_sdc == "stop":
