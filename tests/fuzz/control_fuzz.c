@@ -3,7 +3,9 @@
  * src/control/control_client.c src/wire/session/loop.c src/launch/options_fault.c
  * src/head/faults/inject.c src/node/task_settings.c src/head/failover/succession_read.c
  * src/wire/attach/head_record.c src/report/report.c src/report/report_events.c
- * src/report/report_nodes.c src/report/report_profile.c src/report/report_shadows.c src/head/job/job_shadows.c src/policy/shadows.c
+ * src/report/report_nodes.c src/report/report_profile.c src/report/report_shadows.c
+ * src/report/report_audit.c src/head/job/job_audit.c src/head/job/job_energy.c
+ * src/head/job/job_shadows.c src/policy/energy.c src/policy/shadows.c
  * src/report/profile.c src/node/living.c src/model/catalog.c src/model/check.c src/model/contest.c
  * src/model/entries.c src/model/entries_shadow.c src/model/entries_system.c src/model/interval.c
  * src/model/law.c src/model/lvf.c src/model/quad.c src/model/quantity.c src/model/redundancy.c
@@ -144,6 +146,14 @@ void node_set_inject(struct node_set *c, uint32_t rank, const char *call, uint64
 		     int signal)
 {
 	must(rank < RANKS && count > 0 && signal > 0 && signal < 65 && strlen(call) < 64);
+}
+
+void node_set_signal(struct node_set *c, uint32_t rank, int sig)
+{
+}
+
+void node_set_echo_lost(struct node_set *c, uint32_t process)
+{
 }
 
 void node_set_signal_program(struct node_set *c, uint32_t rank, int signal)

@@ -274,7 +274,7 @@ static void with_fault(struct fixture *f, const char *scenario, const char *how,
 	pair_wait(f);
 }
 
-/* 20 MB/s: the compressor is faster. Over a socket of the machine it is not. */
+/* 2 MB/s: the compressor is faster. Over a socket of the machine it is not. */
 static void a_slow_link_gets_compressed_pages(void **state)
 {
 	struct fixture *f = *state;
