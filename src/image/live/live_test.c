@@ -274,17 +274,19 @@ static void with_fault(struct fixture *f, const char *scenario, const char *how,
 	pair_wait(f);
 }
 
-/* 2 MB/s: the compressor is faster. Over a socket of the machine it is not. */
+/* 2 MB/s: the compressor is faster. What a socket has room for seems to go at once, and beside
+ * other load the first try may take long: then a short image is over before the next one. */
 static void a_slow_link_gets_compressed_pages(void **state)
 {
 	struct fixture *f = *state;
 	static const struct relay_fault slow = {SLOW, TO_SINK, FRAME_PAGES, 0};
 	static const char *const scenario[] = {"private_memory", "busy", "held_mutexes"};
 	relay_packed = 0;
-	for (size_t i = 0; i < ARRAY_LEN(scenario); i++) {
-		with_fault(f, scenario[i], "", &slow);
-		expect_statuses(f, EXIT_MOVED, 0);
-	}
+	for (int turn = 0; turn < 10 && relay_packed == 0; turn++)
+		for (size_t i = 0; i < ARRAY_LEN(scenario); i++) {
+			with_fault(f, scenario[i], "", &slow);
+			expect_statuses(f, EXIT_MOVED, 0);
+		}
 	assert_true(relay_packed > 0);
 }
 
