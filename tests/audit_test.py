@@ -141,6 +141,17 @@ def three_that_all_differ_end_the_job_or_send_it_back(s):
 
 
 @test
+def a_visit_that_the_end_of_the_job_cuts_short_is_in_the_report(s):
+    exe = s.compile("slices")
+    job = s.hale_start(3, exe, 20003, options=audited(time="1h"))
+    at = visited(job)
+    r = job.wait()
+    audits = s.report()["audits"]
+    expect(r.status == 0 and [a["rank"] for a in audits] == [at["main"]["rank"]], r, audits)
+    expect(audits[0]["result"] in ("agreed", "cut short") and s.report()["audit_count"] == 1, audits)
+
+
+@test
 def whoever_dies_during_a_visit_costs_nothing(s):
     """The twin, the witness, the rank itself: its rank goes on in another process, and the next visit comes."""
     exe = s.compile("storm")

@@ -172,15 +172,18 @@ def a_crash_of_the_program_itself_is_not_repeated_for_ever(s):
 
 
 @test
-def a_message_queue_is_refused_by_name(s):
+def a_message_queue_is_saved_unless_it_tells_of_messages(s):
     exe = s.compile("queue", mpi=None, flags=["-lrt"])
-    for how in [], ["gone"]:
+    for how in [], ["gone"], ["told"]:
         go = s.path("go")
         job = s.hale_start(1, exe, go, *how, options=["--no-mpi"])
         job.until_output("begun")
         r = s.hale("ckpt", job.id())
-        expect(r.status != 0 and re.search(r"descriptor \d+ \(/hale-test\S+\) is a POSIX message queue, "
-                                           "which can't be saved", r.err), r)
+        if how == ["told"]:
+            expect(r.status != 0 and re.search(r"descriptor \d+ \(/hale-test\S+\) is a POSIX message queue that tells a "
+                                               r"process of messages \(mq_notify\), which can't be saved", r.err), r)
+        else:
+            expect(r.status == 0, r)
         s.write("go", "")
         r = job.wait()
         expect(r.status == 0 and r.out == "begun\nkept\n", r)

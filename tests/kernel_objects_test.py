@@ -595,7 +595,7 @@ while not os.path.exists("go"):
 os.write(master, b"word\n")
 said = hear(b"(33, 77)")
 assert "got word %s True (33, 77)" % name in said and said.count("word") == 1, said
-os.write(master, b"\x03"); hear(b"interrupted")
+os.write(master, b"\x03"); hear(b"interrupted\r\n")
 os.write(master, b"\x04")
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
 try: assert os.read(master, 1) == b""

@@ -51,7 +51,8 @@ def who_writes_faster_than_the_wire_takes_is_slowed_and_little_is_left_for_the_s
                 skip("tc has no token buckets here")
         for options in ([], ["--net-security", "encrypt"]):
             job = seen_from_the_head(hosts, hosts.hale_start(ranks, s.path("secretive"), mib, 5,
-                                                             options=[*OPTIONS, *options]))
+                                                             options=[*OPTIONS, *options],
+                                                             env={"HALE_MIGRATE_COMPRESS": "off"}))
             job.until_output(r"rank 0 step 5 ")
             moves = []
             for k in (0, 1, 0):

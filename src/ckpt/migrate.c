@@ -81,11 +81,13 @@ static hale_status_t open_stream(const struct ckpt_request *q, struct error *err
 		live_close();
 	if (live_is_open())
 		return HALE_OK;
-	const char *job = getenv("HALE_JOB");
+	const char *job = getenv("HALE_JOB"), *compress = getenv("HALE_MIGRATE_COMPRESS");
+	bool plain = compress && strcmp(compress, "off") == 0;
 	struct live_params p = {.direct = (q->flags & CKPT_DIRECT) != 0,
 				.then = q->flags & CKPT_CLONE ? LIVE_THEN_GO_ON : LIVE_THEN_END,
 				.held = (q->flags & CKPT_HELD) != 0,
 				.identity = {.rank = l->process, .nranks = l->nprocesses},
+				.compress = plain ? IMAGE_PLAIN : IMAGE_LZ4,
 				.decided = decided,
 				.written = round_written};
 	p.identity.id = 1 + q->id % (MIGRATION_IDS - 1);

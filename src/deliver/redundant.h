@@ -38,7 +38,8 @@ extern const struct channel_ops channel_redundant;
 bool redundant_leads(void);
 /* It is a shadow: slow, mute, and behind the main of its rank (docs/shadows.md); or a witness. */
 bool redundant_is_shadow(void);
-/* While all live a process waits for messages of its own slot only: nothing is compared, nobody is a shadow. */
+/* While all processes live each one waits for messages of its own slot only: none are compared, and
+ * no process is a shadow. */
 bool redundant_slots_are_apart(void);
 /* It is a witness: it stands still at an earlier state of its rank, and is mute, until the other
  * processes of the rank differ (docs/audit.md). */

@@ -82,25 +82,12 @@ void audit_say_placement(const struct head *h)
  * count of nodes: nowhere. */
 static uint32_t node_for(const struct head *h, const uint32_t *away, uint32_t naway)
 {
-	uint32_t count = h->node_set.count, to;
-	struct place_node *nodes = calloc(count, sizeof(*nodes));
-	uint32_t *there = calloc(count, sizeof(*there));
+	struct clone_places places;
+	uint32_t count = h->node_set.count, to = count;
 
-	for (uint32_t k = 0; nodes && k < count; k++) {
-		const struct node *n = &h->node_set.nodes[k];
-
-		nodes[k] = (struct place_node){
-		    .slots = n->slots,
-		    .spare = n->state == NODE_SPARE,
-		    .lost = n->state != NODE_SPARE && n->state != NODE_READY,
-		    .unusable = n->leave.state == LEAVE_PLANNED || n->unusable || n->warm.unfit[0]};
-	}
-	for (uint32_t p = 0; there && p < h->nranks; p++)
-		if (!h->view.lost[p])
-			there[h->node_set.placement.node_of[p]]++;
-	to = nodes && there ? place_apart(nodes, there, count, away, naway) : count;
-	free(nodes);
-	free(there);
+	if (clone_places(h, &places))
+		to = place_apart(places.nodes, places.there, count, away, naway);
+	clone_places_fini(&places);
 	return to;
 }
 
@@ -200,7 +187,7 @@ static void rank_settles(struct head *h)
 	phase_enter(h, AUDIT_ENDS);
 }
 
-static void visit_end(struct head *h, const char *result)
+static void visit_close(struct head *h, const char *result)
 {
 	struct report_audit *v = &h->audit.visit;
 
@@ -210,6 +197,12 @@ static void visit_end(struct head *h, const char *result)
 	snprintf(v->result, sizeof(v->result), "%s", result);
 	log_info("audit: rank %u on %s: %s after %.1f s", v->rank, v->node, result, v->seconds);
 	visit_record(h);
+	phase_enter(h, AUDIT_ENDS);
+}
+
+static void visit_end(struct head *h, const char *result)
+{
+	visit_close(h, result);
 	rank_settles(h);
 }
 
@@ -392,14 +385,22 @@ static void twin_ends(struct head *h)
 	clone_drop(h, a->twin);
 }
 
+void audit_job_over(struct head *h)
+{
+	struct head_audit *a = &h->audit;
+	bool agreed = a->phase >= AUDIT_COMPARES && !a->called && h->end.status == 0;
+
+	if (h->o->audit > 0 && is_visiting(h))
+		visit_close(h, agreed ? "agreed" : "cut short");
+}
+
 static void job_ends(struct head *h)
 {
 	struct head_audit *a = &h->audit;
+	bool visiting = is_visiting(h);
 
-	if (is_visiting(h))
-		visit_end(h, a->phase >= AUDIT_COMPARES ? "agreed" : "cut short");
-	a->over = true;
-	if (a->phase == AUDIT_COPIES)
+	audit_job_over(h);
+	if (visiting || a->phase == AUDIT_COPIES)
 		rank_settles(h);
 	if (a->phase == AUDIT_ENDS && others_end(h))
 		phase_enter(h, AUDIT_BETWEEN);
@@ -464,7 +465,6 @@ void audit_begin(struct head *h)
 		visit_end(h, "cut short");
 	memset(h->moves.clones.wanted, 1, h->view.nranks);
 	h->moves.clones.only = h->nranks;
-	a->over = false;
 	a->guilty = a->main = a->twin = a->witness = h->nranks;
 	phase_enter(h, AUDIT_BETWEEN);
 	look_again(h);

@@ -30,7 +30,6 @@ struct head_audit {
 	uint32_t guilty; /* nranks: none */
 	double phase_began;
 	bool called; /* the witness was told to speak, and nobody is convicted yet */
-	bool over;   /* the job ends */
 	bool stuck;  /* it was said that processes can't leave a wrong node */
 	struct report_audit visit;
 	struct loop_timer timer;
@@ -42,6 +41,8 @@ void audit_say_placement(const struct head *h);
 /* All processes begin, or begin again. */
 void audit_begin(struct head *h);
 void audit_fini(struct head *h);
+/* The job is about to end, or has ended: a visit that is under way gets into the report. */
+void audit_job_over(struct head *h);
 /* That process has come, as the copy c; the view has lost processes; one has sent wrong messages.
  */
 void audit_returned(struct head *h, uint32_t process, const struct report_clone *c);

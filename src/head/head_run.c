@@ -17,6 +17,7 @@
 #include "head/head.h"
 #include "head/control/control_serve.h"
 #include "head/head_private.h"
+#include "head/audit.h"
 #include "head/replicas.h"
 #include "head/migration/migrate.h"
 #include "head/failover/succession.h"
@@ -445,6 +446,7 @@ static void write_end(struct head *h)
 	struct json_out j;
 	double wall = clock_seconds() - h->began;
 
+	audit_job_over(h);
 	record_begin(&j, "ended");
 	json_int(&j, "exit", h->end.status);
 	json_double(&j, "wall_seconds", wall);

@@ -241,7 +241,7 @@ static void write_plain(struct job *j, struct writer *w)
 
 static size_t pack(struct job *j, struct writer *w, size_t raw)
 {
-	if (j->p->compress != IMAGE_ZSTD) {
+	if (j->p->compress == IMAGE_LZ4) {
 		int n = LZ4_compress_fast_extState(w->state, w->raw, w->packed, (int)raw,
 						   (int)w->packed_cap, LZ4_SPEED);
 		return n > 0 ? (size_t)n : 0;
@@ -262,31 +262,38 @@ static size_t gather(struct job *j, struct writer *w)
 	return (size_t)(to - w->raw);
 }
 
-/* Compresses the batch, and sends it so if that is shorter. */
-static void send_packed(struct job *j, struct writer *w)
+/* The batch's frame, compressed if that is shorter; *data: what it has. */
+static struct frame frame_packed(struct job *j, struct writer *w, const char **data)
 {
-	uint64_t began = clock_ns();
 	size_t raw = gather(j, w), len = pack(j, w, raw);
 	bool smaller = len && len < raw;
 	struct frame f = {.kind = FRAME_PAGES,
-			  .compress = (uint16_t)(smaller ? IMAGE_LZ4 : IMAGE_PLAIN),
+			  .compress = (uint16_t)(smaller ? j->p->compress : IMAGE_PLAIN),
 			  .count = (uint32_t)w->pieces,
 			  .table_len = w->pieces * sizeof(uint64_t),
 			  .data_len = smaller ? len : raw,
 			  .raw_len = raw};
-	const char *data = smaller ? w->packed : w->raw;
-	f.data_sum = hash64(data, f.data_len);
+	*data = smaller ? w->packed : w->raw;
+	f.data_sum = hash64(*data, f.data_len);
+	return f;
+}
+
+static void send_packed(struct job *j, struct writer *w)
+{
+	uint64_t began = clock_ns();
+	const char *data;
+	struct frame f = frame_packed(j, w, &data);
 	w->iov[2] = (struct iovec){(void *)(uintptr_t)data, f.data_len};
 	uint64_t packed = clock_ns();
 	image_stream_send(j->stream, &f, w->table, w->iov, 1);
-	live_pack_took(&w->packing, raw, f.data_len, f.data_len,
+	live_pack_took(&w->packing, f.raw_len, f.data_len, f.data_len,
 		       (double)(clock_ns() - packed) * 1e-9, (double)(packed - began) * 1e-9);
 }
 
 /* Checksum first, since it goes ahead of the data; they are still in the cache then. */
 static void send_live(struct job *j, struct writer *w)
 {
-	if (live_pack_next(&w->packing)) {
+	if (j->p->compress != IMAGE_PLAIN && live_pack_next(&w->packing)) {
 		send_packed(j, w);
 		return;
 	}
@@ -313,16 +320,8 @@ static void send_live(struct job *j, struct writer *w)
 
 static void write_packed(struct job *j, struct writer *w)
 {
-	size_t raw = gather(j, w), len = pack(j, w, raw);
-	bool smaller = len && len < raw;
-	struct frame f = {.kind = FRAME_PAGES,
-			  .compress = (uint16_t)(smaller ? j->p->compress : IMAGE_PLAIN),
-			  .count = (uint32_t)w->pieces,
-			  .table_len = w->pieces * sizeof(uint64_t),
-			  .data_len = smaller ? len : raw,
-			  .raw_len = raw};
-	const char *data = smaller ? w->packed : w->raw;
-	f.data_sum = hash64(data, f.data_len);
+	const char *data;
+	struct frame f = frame_packed(j, w, &data);
 	uint64_t at = image_stream_claim(j->stream, &f);
 	int rc = sys_write_at(j->stream->fd, data, f.data_len, at + frame_data_at(&f));
 	if (rc)
@@ -434,9 +433,9 @@ static bool writer_init(struct job *j, struct writer *w, bool bounces)
 	size_t raw = j->batch_pages * HALE_PAGE;
 	if (bounces && !(w->bounce = arena_pages(j->stream->arena, raw)))
 		return false;
-	if (j->p->compress == IMAGE_PLAIN && !j->stream->live)
+	if (j->p->compress == IMAGE_PLAIN)
 		return true;
-	bool lz4 = j->p->compress != IMAGE_ZSTD;
+	bool lz4 = j->p->compress == IMAGE_LZ4;
 	w->packed_cap = lz4 ? (size_t)LZ4_compressBound((int)raw) : ZSTD_compressBound(raw);
 	w->state_len = lz4 ? (size_t)LZ4_sizeofState() : ZSTD_estimateCCtxSize(ZSTD_LEVEL);
 	w->raw = arena_pages(j->stream->arena, raw);

@@ -27,10 +27,10 @@ static const struct cpu_baseline {
 
 static hale_status_t set(struct options *o, struct error *err, const char *name, const char *value)
 {
-	char *assignment = malloc(strlen(name) + strlen(value) + 2);
+	char *assignment;
 
-	if (assignment)
-		sprintf(assignment, "%s=%s", name, value);
+	if (asprintf(&assignment, "%s=%s", name, value) < 0)
+		assignment = NULL;
 	return options_export(o, assignment, err);
 }
 

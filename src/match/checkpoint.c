@@ -57,7 +57,7 @@ static void resume(bool restored)
 	match.anew = true;
 	if (restored) {
 		channels_choose();
-		progress_crowd_look();
+		match_crowd_look();
 		wait_resumed();
 	}
 	if (redundant_on)

@@ -315,7 +315,6 @@ void channels_choose(void);
 
 void match_checkpoint_init(void);
 void progress_init(void);
-void progress_crowd_look(void);
 void progress_hooks_forget(void);
 void wait_resumed(void); /* after a restart: sleeping threads must look again */
 

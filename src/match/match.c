@@ -39,7 +39,7 @@ int match_init(void)
 	struct error err;
 	match.rank = link_self()->rank;
 	match.nranks = link_self()->nranks;
-	progress_crowd_look();
+	match_crowd_look();
 	match.meter = segment_meter(link_self()->segment, link_self()->process);
 	hale_status_t rc = link_self()->degree > 1
 			       ? redundant_open(match_arrive, &decide_hooks, &err)
@@ -77,11 +77,6 @@ bool match_settled(void)
 void match_settle(void)
 {
 	match_wait_until(nothing_left, NULL);
-}
-
-void match_crowd_look(void)
-{
-	progress_crowd_look();
 }
 
 /* The caller has seen to it that every rank is here (a barrier): what is left are our own last

@@ -124,7 +124,7 @@ static void patience_learn(bool paid)
 		patience.pays += PAYS_ALWAYS / 16;
 }
 
-void progress_crowd_look(void)
+void match_crowd_look(void)
 {
 	match.oversubscribed = link_self()->segment->oversubscribed;
 	match.patience = patience_of_slot();
@@ -132,7 +132,7 @@ void progress_crowd_look(void)
 
 void progress_init(void)
 {
-	progress_crowd_look(); /* again: now the channels are open */
+	match_crowd_look(); /* again: now the channels are open */
 	yield_among(awake_here);
 }
 

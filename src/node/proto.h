@@ -14,9 +14,10 @@
  *   HALE_REPLICAS    processes of each rank; not there where it is one
  *   HALE_SDC         "hash", "full": how their messages are compared; not there: not at all
  *   HALE_SHADOWS     shadows of a core; the processes from HALE_NRANKS on are shadows at first
- *   HALE_JUMP_AT     bytes of a shadow's log from which on it asks for a jump, or off; not there:
- * three quarters of what it takes HALE_SHADOW_LOG  bytes from which on it takes no more into its
- * log HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
+ *   HALE_JUMP_AT     bytes of a shadow's log from which on it asks for a jump, or "off"; not there:
+ *                    three quarters of HALE_SHADOW_LOG
+ *   HALE_SHADOW_LOG  bytes from which on it takes no more into its log
+ *   HALE_NO_MPI=1    the launched process itself is the rank; it connects before main
  *   HALE_JOURNAL     the job's journal of changed files (journal/journal.h); it need not be there
  *   HALE_SINK        "full|lazy:PATH=SUM[:…]" newest image first, with its checksum: become that
  *                    process; "live:@NAME", "live:PATH": the one that comes from there

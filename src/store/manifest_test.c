@@ -193,11 +193,11 @@ static void a_newer_version_is_said_to_be_newer(void **state)
 	struct store_manifest m;
 	struct error err;
 
-	replace(&text, "\"version\":2", "\"version\":4");
+	replace(&text, "\"version\":2", "\"version\":5");
 	assert_int_equal(store_manifest_parse(text, strlen(text), &m, &err),
 			 HALE_ERR_IMAGE_MISMATCH);
 	assert_non_null(strstr(err.text, "newer"));
-	replace(&text, "\"version\":4", "\"version\":1");
+	replace(&text, "\"version\":5", "\"version\":1");
 	assert_int_equal(store_manifest_parse(text, strlen(text), &m, &err),
 			 HALE_ERR_IMAGE_MISMATCH);
 	assert_non_null(strstr(err.text, "run the job anew"));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Has a POSIX message queue open, "gone" as a second argument: one without a name, until the first
- * one, a file, is there. */
+/* Has a POSIX message queue open until its first argument, a file, is there. With "gone" as a second
+ * one the queue has no name any more; with "told" the process is to be told of messages. */
 #include <fcntl.h>
 #include <mqueue.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,8 +20,12 @@ int main(int argc, char **argv)
 		perror("mq_open");
 		return 2;
 	}
-	if (argc > 2)
+	if (argc > 2 && !strcmp(argv[2], "gone"))
 		mq_unlink(name);
+	if (argc > 2 && !strcmp(argv[2], "told")) {
+		struct sigevent none = {.sigev_notify = SIGEV_NONE};
+		mq_notify(q, &none);
+	}
 	puts("begun");
 	fflush(stdout);
 	while (access(argv[1], F_OK) != 0)

@@ -258,6 +258,47 @@ static void writes(void)
 
 /* Requests that are made outside of tasks, and started and completed in one, in two, or half
  * outside; and those that a task makes and frees. */
+/* What was begun outside of tasks, and the same requests again. */
+static void persistent_anew(double *a, double *b, int n, MPI_Request q[2], MPI_Request o[2])
+{
+	MPI_Status st[2];
+	int which[2], got, done = 0;
+
+	for (; done < 2; done += got)
+		MPI_Waitsome(2, o, &got, which, st);
+	mix(a, n, b[n / 2]);
+	MPI_Startall(2, o);
+	MPI_Waitany(2, o, &got, st);
+	MPI_Waitany(2, o, &got, st);
+	mix(a, n, b[n / 3]);
+	for (int i = 0; i < 3; i++) {
+		MPI_Start(&q[1]);
+		MPI_Start(&q[0]);
+		if (i == 1)
+			for (done = 0; !done;)
+				MPI_Testall(2, q, &done, st);
+		else
+			MPI_Waitall(2, q, st);
+		mix(a, n, b[n - 1] + i);
+	}
+}
+
+/* Made and freed by the task. */
+static void persistent_own(double *a, double *b, int n)
+{
+	MPI_Request mine[2];
+
+	MPI_Send_init(a, n, MPI_DOUBLE, RIGHT, 3, MPI_COMM_WORLD, &mine[0]);
+	MPI_Recv_init(b, n, MPI_DOUBLE, LEFT, 3, MPI_COMM_WORLD, &mine[1]);
+	for (int i = 0; i < 2; i++) {
+		MPI_Startall(2, mine);
+		MPI_Waitall(2, mine, MPI_STATUSES_IGNORE);
+		mix(a, n, b[n / 5]);
+	}
+	MPI_Request_free(&mine[0]);
+	MPI_Request_free(&mine[1]);
+}
+
 static void persistent(int n)
 {
 	double *a = calloc((size_t)n, sizeof(*a)), *b = calloc((size_t)n, sizeof(*b));
@@ -277,30 +318,8 @@ static void persistent(int n)
 #pragma omp parallel
 #pragma omp single
 		{
-			/* what was begun outside, and the same requests again */
 #pragma omp task depend(inout : a [0:n], b [0:n]) firstprivate(k)
-			{
-				MPI_Status st[2];
-				int which[2], got, done = 0;
-
-				for (; done < 2; done += got)
-					MPI_Waitsome(2, o, &got, which, st);
-				mix(a, n, b[n / 2]);
-				MPI_Startall(2, o);
-				MPI_Waitany(2, o, &got, st);
-				MPI_Waitany(2, o, &got, st);
-				mix(a, n, b[n / 3]);
-				for (int i = 0; i < 3; i++) {
-					MPI_Start(&q[1]);
-					MPI_Start(&q[0]);
-					if (i == 1)
-						for (done = 0; !done;)
-							MPI_Testall(2, q, &done, st);
-					else
-						MPI_Waitall(2, q, st);
-					mix(a, n, b[n - 1] + i);
-				}
-			}
+			persistent_anew(a, b, n, q, o);
 			/* begun by one, ended by another */
 #pragma omp task depend(in : a [0:n]) depend(inout : b [0:n])
 			MPI_Startall(2, q);
@@ -322,21 +341,8 @@ static void persistent(int n)
 					mix(a, n, out * 1e-3);
 				}
 			}
-			/* made and freed by the task */
 #pragma omp task depend(inout : a [0:n], b [0:n])
-			{
-				MPI_Request mine[2];
-
-				MPI_Send_init(a, n, MPI_DOUBLE, RIGHT, 3, MPI_COMM_WORLD, &mine[0]);
-				MPI_Recv_init(b, n, MPI_DOUBLE, LEFT, 3, MPI_COMM_WORLD, &mine[1]);
-				for (int i = 0; i < 2; i++) {
-					MPI_Startall(2, mine);
-					MPI_Waitall(2, mine, MPI_STATUSES_IGNORE);
-					mix(a, n, b[n / 5]);
-				}
-				MPI_Request_free(&mine[0]);
-				MPI_Request_free(&mine[1]);
-			}
+			persistent_own(a, b, n);
 			/* begun by a task, ended outside */
 #pragma omp task depend(in : a [0:n]) depend(inout : b [0:n])
 			MPI_Startall(2, q);

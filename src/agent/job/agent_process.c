@@ -6,44 +6,41 @@
 #include <string.h>
 #include "agent/agent_private.h"
 
-/* As ps shows it: 'R', 'S', 'T', …; 'X': it is gone. */
-char agent_process_state(long pid)
+/* What /proc/PID/stat says from the end of the program's name on, which may have blanks; NULL: the
+ * process is gone. */
+static const char *stat_of(long pid, char *line, int size)
 {
-	char path[64], line[512], found = 'X';
-	const char *state;
+	char path[64];
+	bool there;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
 	f = fopen(path, "re");
-	if (f && fgets(line, sizeof(line), f)) {
-		state = strrchr(line, ')');
-		if (state && strlen(state) >= 3)
-			found = state[2];
-	}
+	there = f && fgets(line, size, f);
 	if (f)
 		fclose(f);
-	return found;
+	return there ? strrchr(line, ')') : NULL;
+}
+
+/* As ps shows it: 'R', 'S', 'T', …; 'X': it is gone. */
+char agent_process_state(long pid)
+{
+	char line[512];
+	const char *state = stat_of(pid, line, sizeof(line));
+
+	return state && strlen(state) >= 3 ? state[2] : 'X';
 }
 
 double agent_process_cpu(long pid)
 {
-	char path[64], line[512];
+	char line[512];
 	unsigned long user, kernel;
-	double found = -1;
-	const char *rest;
-	FILE *f;
+	const char *rest = stat_of(pid, line, sizeof(line));
 
-	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	f = fopen(path, "re");
-	if (f && fgets(line, sizeof(line), f)) {
-		rest = strrchr(line, ')');
-		if (rest && sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-				   &user, &kernel) == 2)
-			found = (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
-	}
-	if (f)
-		fclose(f);
-	return found;
+	if (!rest || sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+			    &kernel) != 2)
+		return -1;
+	return (double)(user + kernel) / (double)sysconf(_SC_CLK_TCK);
 }
 
 bool agent_process_is_zombie(long pid)

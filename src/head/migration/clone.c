@@ -33,38 +33,54 @@ struct clone_plan {
 	uint32_t process, source, to, replaces;
 };
 
-/* plan: those that come with it. count of nodes: nowhere. */
-static uint32_t place_for(const struct head *h, uint32_t process, const struct clone_plan *plan,
-			  uint32_t planned)
+bool clone_places(const struct head *h, struct clone_places *p)
 {
-	uint32_t rank = living_rank_of(process, h->view.nranks), count = h->node_set.count, to;
-	struct place_node *nodes = calloc(count, sizeof(*nodes));
-	uint32_t *there = calloc(count, sizeof(*there));
-	bool *beside = calloc(count, sizeof(*beside));
+	uint32_t count = h->node_set.count;
 
-	for (uint32_t k = 0; nodes && k < count; k++) {
+	p->nodes = calloc(count, sizeof(*p->nodes));
+	p->there = calloc(count, sizeof(*p->there));
+	if (!p->nodes || !p->there)
+		return false;
+	for (uint32_t k = 0; k < count; k++) {
 		const struct node *n = &h->node_set.nodes[k];
-		nodes[k] = (struct place_node){
+		p->nodes[k] = (struct place_node){
 		    .slots = n->slots,
 		    .spare = n->state == NODE_SPARE,
 		    .lost = n->state != NODE_SPARE && n->state != NODE_READY,
 		    .unusable = n->leave.state == LEAVE_PLANNED || n->unusable || n->warm.unfit[0]};
 	}
-	for (uint32_t p = 0; there && beside && p < h->nranks; p++) {
-		if (h->view.lost[p])
-			continue;
-		there[h->node_set.placement.node_of[p]]++;
-		beside[h->node_set.placement.node_of[p]] |=
-		    living_rank_of(p, h->view.nranks) == rank;
-	}
-	for (uint32_t i = 0; there && i < planned; i++)
-		there[plan[i].to] += plan[i].replaces == LIVING_NOWHERE;
+	for (uint32_t q = 0; q < h->nranks; q++)
+		if (!h->view.lost[q])
+			p->there[h->node_set.placement.node_of[q]]++;
+	return true;
+}
+
+void clone_places_fini(struct clone_places *p)
+{
+	free(p->nodes);
+	free(p->there);
+}
+
+/* plan: those that come with it. count of nodes: nowhere. */
+static uint32_t place_for(const struct head *h, uint32_t process, const struct clone_plan *plan,
+			  uint32_t planned)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks), count = h->node_set.count, to;
+	struct clone_places places;
+	bool *beside = calloc(count, sizeof(*beside));
+	bool fine = clone_places(h, &places) && beside;
+
+	for (uint32_t p = 0; fine && p < h->nranks; p++)
+		if (!h->view.lost[p])
+			beside[h->node_set.placement.node_of[p]] |=
+			    living_rank_of(p, h->view.nranks) == rank;
+	for (uint32_t i = 0; fine && i < planned; i++)
+		places.there[plan[i].to] += plan[i].replaces == LIVING_NOWHERE;
 	to = insisted(h, process) ? h->moves.clones.homes[process]
-	     : nodes && there && beside
-		 ? place_replica(nodes, there, beside, count, h->moves.clones.homes[process])
-		 : count;
-	free(nodes);
-	free(there);
+	     : fine ? place_replica(places.nodes, places.there, beside, count,
+				    h->moves.clones.homes[process])
+		    : count;
+	clone_places_fini(&places);
 	free(beside);
 	return to;
 }

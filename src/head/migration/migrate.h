@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "node/proto.h"
+#include "policy/place.h"
 #include "wire/message/message.h"
 #include "wire/session/loop.h"
 
@@ -112,6 +113,15 @@ void migrate_go_on(struct head *h);
 
 /* Those that are dead come back, where there is place for them, as soon as that can be. */
 void clone_soon(struct head *h);
+/* The job's nodes as policy/place.c sees them, and how many living processes each has, for whoever
+ * looks for a place for a copy. False: no memory. Whatever comes of it, to be freed by fini. */
+struct clone_places {
+	struct place_node *nodes; /* [nodes of the job] */
+	uint32_t *there;
+};
+
+bool clone_places(const struct head *h, struct clone_places *p);
+void clone_places_fini(struct clone_places *p);
 /* A process has died, and its rank goes on in another one. */
 void clone_lost_one(struct head *h);
 void clone_end(struct head *h);

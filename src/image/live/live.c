@@ -285,6 +285,7 @@ image_return_t live_round(bool last, const void *last_note, size_t last_note_len
 	struct image_params params = {.identity = live.p.identity,
 				      .mode = last && live.p.then == LIVE_THEN_END ? IMAGE_SYNC
 										   : IMAGE_FORKED,
+				      .compress = live.p.compress,
 				      .incremental = live.round.round > 0,
 				      .track = !last,
 				      .note = last_note ? last_note : live.p.note,

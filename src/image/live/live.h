@@ -36,6 +36,7 @@ struct live_params {
 	bool held;
 	live_then_t then;
 	struct image_identity identity; /* id: of the migration, 1 … 2^22 */
+	image_compress_t compress;	/* IMAGE_LZ4: pages are, where the link is slower */
 	const void *note;		/* as in image_params */
 	size_t note_len;
 	uint32_t wait_ms; /* patience with a sink that doesn't answer; 0: 30 s */

@@ -72,6 +72,7 @@ bool take(void)
 				.then = strstr(scenario_mode, "clone") ? LIVE_THEN_GO_ON
 								       : LIVE_THEN_END,
 				.identity = {.job = "test", .nranks = 1, .id = 1},
+				.compress = IMAGE_LZ4,
 				.note = "a note",
 				.note_len = 6,
 				.written = round_written,
