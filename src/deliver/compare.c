@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* --sdc: no message reaches the program before all living replicas of its sender have said what it
- * is (docs/redundancy.md, "Silent errors"). A witness (docs/audit.md) is asked only when the others
- * don't agree. Replica i sends the message to replica i of the
+ * is (docs/redundancy.md, "Silent errors"). Replica i sends the message to replica i of the
  * receiver, and its digest to the others (`hash`), or all send all of it to everybody (`full`).
+ * A witness (docs/audit.md) is asked only when the other replicas don't agree.
  *
  *   lane.held ─▶ held 17 ─▶ held 18 ─▶ …      claim[slot]: what replica `slot` of the sender says
  *
@@ -171,7 +171,8 @@ static unsigned jury(const struct held *h)
 	return replicas.view.audits && others != 0 && majority(h, others) ? others : h->said;
 }
 
-/* Those whose copies are as good, of the jury or not. */
+/* The slots whose claim is that of the right ones, whether it counts (jury) or not: each has a copy
+ * of the message that may be handed up. */
 static unsigned agreeing(const struct held *h, unsigned right)
 {
 	unsigned with = right;

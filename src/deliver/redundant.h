@@ -21,7 +21,7 @@ struct redundant_hooks {
 	void (*demoted)(void);
 	/* Something is about to leave the rank: say what was decided and not said yet. */
 	void (*output)(void);
-	/* So much has come that the program has not come to that it had better go on. */
+	/* The log of what the program has not received yet is so long that a witness is to go on. */
 	bool (*is_late)(void);
 };
 

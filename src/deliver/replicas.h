@@ -90,7 +90,7 @@ struct kept {
 	struct kept *next, *prev;
 	uint64_t serial; /* counts what was kept */
 	struct digest digest;
-	bool digested; /* else it has none yet: nobody was there to compare with */
+	bool digested; /* false: `digest` is not set, since the rank had one process then */
 	uint32_t full; /* bit mask of the slots that have asked for all of it */
 	size_t room;   /* of payload (blocks.c) */
 	struct envelope envelope;
@@ -220,7 +220,8 @@ void compare_forget(struct lane *l);
 struct digest digest_of(const void *payload, size_t length);
 /* Of a message as the program has sent it; then --inject flip may change what is sent. */
 void compare_seal(struct kept *k);
-/* Nobody else is there, or has been, who could say what a message of that rank is. */
+/* Rank `rank` has one process, and none of its earlier messages waits for a second claim: there is
+ * nothing to compare with. */
 bool compare_is_needless(uint32_t rank, uint32_t context);
 
 /* determinants.c: those of this rank's leader. */

@@ -43,10 +43,11 @@ void audit_begin(struct head *h);
 void audit_fini(struct head *h);
 /* The job is about to end, or has ended: a visit that is under way gets into the report. */
 void audit_job_over(struct head *h);
-/* That process has come, as the copy c; the view has lost processes; one has sent wrong messages.
- */
+/* Process `process` runs, as the copy that c describes. */
 void audit_returned(struct head *h, uint32_t process, const struct report_clone *c);
+/* Processes have died: a visit that lacks one of its own ends. */
 void audit_settle(struct head *h);
+/* A majority has shown that this process sends wrong messages; it is about to be ended. */
 void audit_convicted(struct head *h, uint32_t process);
 /* Rank and twin have sent different messages, and the witness has been asked. */
 void audit_called(struct head *h, uint32_t rank);
