@@ -779,6 +779,17 @@ def errors_of_the_compiler_name_the_lines_of_the_user(s):
 
 
 @test
+def it_finds_its_files_without_having_been_installed(s):
+    if not os.path.exists(HALECC):
+        skip("halecc is not built")
+    s.write("x.c", "#include <stdio.h>\nint main(void)\n{\n\tint x[2] = {3, 4}, s = 0;\n"
+            "#pragma hale protect Check(sum(x)) Recover(correct(x))\n\ts = x[0] + x[1];\n"
+            '\tprintf("%d\\n", s);\n\treturn 0;\n}\n')
+    r = s.run(HALECC, "x.c", "-o", "x")
+    expect(r.status == 0 and s.run(s.path("x")).out == "7\n", r)
+
+
+@test
 def make_cmake_and_ccache_take_it_for_a_compiler(s):
     if not os.path.exists(HALECC):
         skip("halecc is not built")

@@ -28,22 +28,54 @@ static const char help[] =
     "  --suggest   print which variables of which regions are worth protecting instead\n"
     "\n"
     "environment: HALE_CC (cc); HALE_INCDIR, HALE_LIBDIR: folders of hale/protect.h and\n"
-    "libhale_protect.so, where these are not where they were installed.\n";
+    "libhale_protect.so, where these are neither beside halecc nor where they were installed.\n";
 
 static char scratch[256];
 
+/* A tree that was built and not installed, or was moved since, has its files beside this program.
+ * The folder `way` from ours, if that file is in it; else NULL. */
+static const char *beside(const char *way, const char *file)
+{
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self);
+	char *folder, *real;
+
+	if (n <= 0 || n == sizeof self)
+		return NULL;
+	while (n > 0 && self[n - 1] != '/')
+		n--;
+	folder = text_format("%.*s%s", (int)n, self, way);
+	real = access(text_format("%s/%s", folder, file), R_OK) == 0 ? realpath(folder, NULL)
+								      : NULL;
+	return real;
+}
+
 static const char *incdir(void)
 {
-	const char *d = getenv("HALE_INCDIR");
+	static const char *found;
 
-	return d ? d : HALE_INCDIR;
+	if (!found)
+		found = getenv("HALE_INCDIR");
+	if (!found)
+		found = beside("../include", "hale/protect.h");
+	if (!found)
+		found = HALE_INCDIR;
+	return found;
 }
 
 static const char *libdir(void)
 {
-	const char *d = getenv("HALE_LIBDIR");
+	static const char *found;
 
-	return d ? d : HALE_LIBDIR;
+	if (!found)
+		found = getenv("HALE_LIBDIR");
+	if (!found)
+		found = beside(".", "libhale_protect.so");
+	if (!found)
+		found = beside("../" HALE_LIBDIR_NAME, "libhale_protect.so");
+	if (!found)
+		found = HALE_LIBDIR;
+	return found;
 }
 
 /* HALE_CC may have words: "ccache gcc". */
