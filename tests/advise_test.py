@@ -125,7 +125,7 @@ def printed_flags_can_be_run_and_others_are_marked(s):
     machine = ["--mttf", "10min", "--hours", "1min", "--coverage", "50%"]
     advice = advised(s, "--report", "report.json", *machine)
     names = {c["name"] for c in advice["choices"]}
-    expect(names >= {"none", "checkpoints", "2x", "2x + clone", "3x", "shadows",
+    expect(names >= {"none", "checkpoints", "2x", "2x + clone", "3x", "shadows", "2x of some + checkpoints",
                      "tasks + checkpoints"}, names)
     possible = [c["possible"] for c in advice["choices"]]
     expect(possible == sorted(possible, reverse=True), "what can be had comes first", possible)
@@ -141,7 +141,7 @@ def printed_flags_can_be_run_and_others_are_marked(s):
         shown = s.hale("run", "-n", 2, *c["flags"].split(), "--", exe, "20")
         if c["possible"]:
             expect(shown.status == 0, c, shown)
-        elif re.fullmatch(r"--replicas [23]( --ckpt-every \S+)?", c["flags"]):  # they run, but a lost node ends all
+        elif re.fullmatch(r"--replicas [23](:\S+)?( --ckpt-every \S+)?", c["flags"]):  # they run, but a lost node ends all
             expect(shown.status == 0 and "share a node" in shown.err, c, shown)
         else:
             expect(shown.status == EXIT_USAGE, c, shown)
@@ -149,6 +149,12 @@ def printed_flags_can_be_run_and_others_are_marked(s):
         if "why" not in c and c["possible"]:
             shown = s.hale("run", "-n", 3, "--nodes", 3, *c["flags"].split(), "--", exe, "20")
             expect(shown.status == 0, "what is offered for several nodes runs", c, shown)
+    silent = advice["silent_errors"]
+    expect([c["name"] for c in silent] == ["audits", "2x compared", "3x compared"], silent)
+    expect(silent[0]["cost"] < silent[1]["cost"] < silent[2]["cost"] and silent[0]["found_s"] > 0, silent)
+    for c in silent:
+        shown = s.hale("run", "-n", 2, "--nodes", 3, *c["flags"].split(), "--", exe, "20")
+        expect(shown.status == 0 and "silent" not in shown.err, c, shown)
     runnable = [c for c in advice["choices"] if c["possible"]]
     expect({c["name"] for c in runnable} >= {"none", "checkpoints"}, advice)
     text = s.hale("advise", "--report", "report.json")

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "base/json.h"
+#include "cli/advise_silent.h"
 #include "cli/cli.h"
 #include "control/control.h"
 #include "node/job.h"
@@ -447,6 +448,7 @@ static void show(const struct advise_request *q, const struct advise_measure *m,
 	printf("\n");
 	for (size_t i = 0; i < count; i++)
 		show_choice(q, m, i + 1, &choices[i]);
+	advise_silent_show(m);
 }
 
 /* ---- for programs ---- */
@@ -555,6 +557,7 @@ static void print_all(const struct advise_request *q, const struct advise_measur
 	for (size_t i = 0; i < count; i++)
 		print_choice(q, m, &choices[i], &j);
 	json_close_array(&j);
+	advise_silent_print(m, &j);
 	json_close_object(&j);
 	if (j.text)
 		puts(j.text);

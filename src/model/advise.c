@@ -175,6 +175,32 @@ static hale_status_t run_twice_saved(const struct question *q, const struct advi
 	return status;
 }
 
+static struct model_partial partial_of(const struct question *q, const struct drawn *d,
+				       double fraction)
+{
+	struct model_partial in = twice_of(q, d, d->restart_s + d->write_s);
+
+	in.fraction = fraction;
+	return in;
+}
+
+/* Some ranks twice: a failure of another one costs a rollback. */
+static hale_status_t run_partial(const struct question *q, const struct advise_choice *c,
+				 const struct drawn *d, struct advise_answer *a, struct error *err)
+{
+	const struct advise_machine *k = q->machine;
+	struct model_partial_result r;
+	struct model_partial in = partial_of(q, d, c->partial);
+	hale_status_t status = model_partial(&in, &r, err);
+	double red_s = k->work_s * (1 + d->beta * c->partial);
+
+	if (status == HALE_OK)
+		status = advise_checkpointed_s(red_s, c->interval_s, d->cost_s, d->write_s,
+					       d->restart_s, r.mtti_s, &a->time_s, err);
+	settle(q, a, k->nodes * (1 + c->partial));
+	return status;
+}
+
 static struct model_shadow shadow_of(const struct question *q, double speed)
 {
 	const struct advise_machine *k = q->machine;
@@ -304,6 +330,37 @@ static bool set_twice_saved(const struct question *q, const struct drawn *d,
 	return set_replicas(c, 2, more) && c->interval_s > 0;
 }
 
+/* A quarter of the ranks, a half or three quarters, whichever takes the least of all nodes. */
+static bool set_partial(const struct question *q, const struct drawn *d, struct advise_choice *c)
+{
+	uint32_t ranks = q->measure->ranks, best = 0;
+	double least = INFINITY, mtti_s = 0;
+	char text[32], more[64];
+
+	for (uint32_t quarter = 1; quarter <= 3; quarter++) {
+		uint32_t some = (ranks * quarter + 2) / 4;
+		struct model_partial in = partial_of(q, d, ranks ? (double)some / ranks : 0);
+		struct model_partial_result r;
+
+		if (some == 0 || some >= ranks || model_partial(&in, &r, NULL) != HALE_OK ||
+		    !(r.node_s < least))
+			continue;
+		least = r.node_s;
+		mtti_s = r.mtti_s;
+		best = some;
+	}
+	if (best == 0 || isinf(q->machine->fails.mean_s))
+		return false;
+	c->partial = (double)best / ranks;
+	set_interval(c, d->cost_s, mtti_s, q->machine->work_s * (1 + d->beta * c->partial));
+	every(c, text);
+	if (best > 1)
+		snprintf(more, sizeof(more), ":0-%u %s", best - 1, text);
+	else
+		snprintf(more, sizeof(more), ":0 %s", text);
+	return set_replicas(c, 2, more) && c->interval_s > 0;
+}
+
 /* Several shadows on a core share it: as many as make the product of time and energy least. */
 static bool set_shadows(const struct question *q, const struct drawn *d, struct advise_choice *c)
 {
@@ -350,6 +407,7 @@ static const struct {
     {"incremental checkpoints", set_incremental, run_incremental},
     {"tasks + checkpoints", set_tasks, run_tasks},
     {"2x", set_twice, run_twice},
+    {"2x of some + checkpoints", set_partial, run_partial},
     {"2x + checkpoints", set_twice_saved, run_twice_saved},
     {"2x + clone", set_cloned, run_cloned},
     {"3x", set_thrice, run_thrice},

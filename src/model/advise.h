@@ -84,6 +84,7 @@ struct advise_choice {
 	double interval_s;		     /* work between two checkpoints; 0: none are taken */
 	double young_s, daly_s;		     /* for comparison; 0: no checkpoints */
 	double shadow_speed;		     /* 0: no shadows */
+	double partial;			     /* share of the ranks with replicas; 0: all, or none */
 	double nodes;			     /* that it holds, replicas included */
 	double failures;		     /* expected, of those */
 	struct advise_range time_s, loss, energy_j; /* loss: time / work_s - 1 */
@@ -97,6 +98,20 @@ struct advise_choice {
 hale_status_t advise_choose(const struct advise_measure *m, const struct advise_machine *machine,
 			    bool by_energy, struct advise_choice choices[ADVISE_CHOICES_MAX],
 			    size_t *count, struct error *err);
+
+/* What finds wrong bits that no machine notices, beside what failures ask for. */
+struct advise_silent {
+	const char *name;
+	char flags[ADVISE_FLAGS_MAX]; /* of hale run */
+	double cost;		      /* share more of nodes x time, by best guesses */
+	double found_s; /* a node that is wrong all the time is named after so long at most;
+			 * 0: with the next message; INFINITY: no node is named */
+	bool corrects;	/* messages that are wrong are put right */
+};
+enum { ADVISE_SILENT = 3 };
+
+/* An audit whose visits stand still for half a percent of their time, two replicas, three. */
+void advise_silent(const struct advise_measure *m, struct advise_silent choices[ADVISE_SILENT]);
 
 /* A choice played out by the simulator (sim.h) with the best guesses of what was measured. */
 struct advise_simulated {

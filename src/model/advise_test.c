@@ -146,6 +146,46 @@ static void the_best_comes_first(void **state)
 		    choice(all, count, "checkpoints")->loss.value > 1);
 }
 
+/* Between none and all twice, in time and in nodes; ranks that the program has. */
+static void some_ranks_twice_lie_between(void **state)
+{
+	struct advise_measure m = measure();
+	struct advise_choice all[ADVISE_CHOICES_MAX];
+	struct advise_machine k = machine(1000, 365 * 86400.0);
+	const struct advise_choice *some, *twice;
+	size_t count;
+
+	m.ranks = 8;
+	assert_int_equal(advise_choose(&m, &k, false, all, &count, NULL), HALE_OK);
+	some = choice(all, count, "2x of some + checkpoints");
+	twice = choice(all, count, "2x + checkpoints");
+	assert_true(some->partial >= 0.25 && some->partial <= 0.75);
+	assert_true(near(some->nodes, 1000 * (1 + some->partial), 1e-9));
+	assert_true(some->nodes < twice->nodes && some->interval_s < twice->interval_s);
+	assert_non_null(strstr(some->flags, "--replicas 2:0-"));
+	m.ranks = 1;
+	assert_int_equal(advise_choose(&m, &k, false, all, &count, NULL), HALE_OK);
+	for (size_t i = 0; i < count; i++)
+		assert_string_not_equal(all[i].name, "2x of some + checkpoints");
+}
+
+/* The more ranks, the cheaper an audit, and the later it comes to each. */
+static void audits_cost_a_part_of_replicas(void **state)
+{
+	struct advise_measure m = measure();
+	struct advise_silent few[ADVISE_SILENT], many[ADVISE_SILENT];
+
+	m.full.pause_s = 0.05;
+	m.ranks = 4;
+	advise_silent(&m, few);
+	m.ranks = 400;
+	advise_silent(&m, many);
+	assert_string_equal(few[0].flags, "--audit 20s");
+	assert_true(few[0].cost > 0.25 && few[0].cost < few[1].cost && few[1].cost < few[2].cost);
+	assert_true(many[0].cost < 0.01 && many[0].found_s > 99 * few[0].found_s);
+	assert_true(isinf(few[1].found_s) && !few[1].corrects && few[2].corrects);
+}
+
 static void limits_of_power_are_kept(void **state)
 {
 	struct advise_measure m = measure();
@@ -236,6 +276,8 @@ int main(void)
 	    cmocka_unit_test(the_formula_is_the_mean_of_runs),
 	    cmocka_unit_test(intervals_are_said_in_two_digits_that_read_back),
 	    cmocka_unit_test(the_best_comes_first),
+	    cmocka_unit_test(some_ranks_twice_lie_between),
+	    cmocka_unit_test(audits_cost_a_part_of_replicas),
 	    cmocka_unit_test(limits_of_power_are_kept),
 	    cmocka_unit_test(what_the_user_gives_is_exact),
 	    cmocka_unit_test(differences_cost_what_eight_of_them_do_in_the_mean),
