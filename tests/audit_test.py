@@ -110,6 +110,70 @@ def a_node_that_computes_wrongly_is_named_within_one_visit(s):
 
 
 @test
+def a_core_that_is_wrong_once_in_a_million_operations_is_named_within_one_visit(s):
+    """The program itself computes so on node0, at random moments, whoever it is that runs there: nothing is injected."""
+    exe = s.compile("miscounts")
+    job = s.hale_start(3, exe, 1000000, "node0", options=audited(time="60s", spares=1))
+    job.until_says("node node0 computes wrongly", limit=60)
+    job.until(lambda: job.info() and "node0" not in {r["node"] for r in job.info()["ranks"] if r["state"] == "running"},
+              "nobody is on node0")
+    job.kill(signal.SIGTERM)
+    r = job.wait()
+    expect("node1 computes wrongly" not in r.err and "node2 computes wrongly" not in r.err, r)
+    first = s.report()["audits"][0]
+    expect(first["rank"] == 0 and first["result"] == "differed" and first["wrong"] == "node0", first)
+
+
+@test
+def ranks_of_an_audited_job_move(s):
+    """The visit under way is cut short, the node is emptied, and visits go on."""
+    exe = s.compile("slices")
+    plain = s.hale_run(3, exe, 30001)
+    job = s.hale_start(3, exe, 30001, options=audited(time="300ms", spares=1))
+    visited(job)
+    for source in "node0", "node1":
+        r = s.hale("migrate", job.id(), "--from", source)
+        expect(r.status == 0 and f"moved from {source} to" in r.out, r)
+        expect(source not in {r["node"] for r in job.info()["ranks"] if r["state"] == "running" and r["role"] == "main"},
+               job.info())
+    visited(job)
+    r = s.hale("migrate", job.id(), "--from", "node2", "--via-files")
+    expect(r.status != 0 and "don't move by files" in r.err, r)
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out and "silent" not in r.err and "roll" not in r.err, r, plain)
+    report = s.report()
+    expect(len(report["migrations"]) == 2 and "agreed" in results(s) and "cut short" in results(s), report["audits"])
+
+
+@test
+def an_audited_job_is_restarted_with_its_audits(s):
+    """And without them, when that is said. Checkpoints are taken in visits, too."""
+    exe = s.compile("slices")
+    plain = s.hale_run(3, exe, 40001)
+    job = s.hale_start(3, exe, 40001, options=audited(time="400ms"))
+    visited(job)
+    job.checkpoint()
+    job.kill(signal.SIGTERM)
+    job.wait()
+    folder = glob.glob(s.path("hale-ckpt/*"))[0]
+    for options, audits in ([], True), (["--audit", "100ms"], True), (["--audit", "off"], False):
+        r = s.hale("restart", folder, "--nodes", "3", "--report", "report.json", *options)
+        expect(r.status == 0 and r.out.splitlines()[-1] == plain.out.splitlines()[-1] and "silent" not in r.err, r, plain)
+        report = s.report()
+        expect(("audits" in report) == audits and (not audits or "agreed" in results(s)), options, report)
+    r = s.hale("restart", folder, "--replicas", "2")
+    expect(r.status == EXIT_USAGE and "is audited" in r.err, r)
+    shutil.rmtree(s.path("hale-ckpt"))
+    job = s.hale_start(2, exe, 40001)
+    job.until_output("step 1024")
+    job.checkpoint()
+    job.kill(signal.SIGTERM)
+    job.wait()
+    r = s.hale("restart", glob.glob(s.path("hale-ckpt/*"))[0], "--audit", "1s")
+    expect(r.status == EXIT_USAGE and "begun without --audit" in r.err, r)
+
+
+@test
 def on_two_nodes_the_message_is_right_and_nobody_is_accused(s):
     exe = s.compile("slices")
     plain = s.hale_run(2, exe, 8003)

@@ -62,6 +62,39 @@ def a_replica_that_computes_for_ever_counts_as_dead(s):
 
 
 @test
+def a_replica_that_waits_for_ever_counts_as_dead(s):
+    """For a message that nobody sends, or outside of MPI; those of the same slot wait for it, and live on."""
+    exe = s.compile("spins")
+    plain = s.hale_run(3, exe, 400)
+    for sig, slot, how in (signal.SIGUSR2, 1, "in a call of MPI"), (signal.SIGHUP, 0, "made no call of MPI"):
+        job = s.hale_start(3, exe, 400, options=["--replicas", "2", "--hang-after", "wait=2s"])
+        job.until_output("step 20")
+        os.kill(pids(job, rank=1, slot=slot)[0], sig)
+        r = job.wait()
+        expect(r.status == 0 and r.out == plain.out, r, plain)
+        expect(f"rank 1: replica {slot} has waited for" in r.err and how in r.err, r)
+        # who waits for it in a call may have begun to in the same moment, as far as anybody sees
+        expect(r.err.count("has waited for") <= (2 if sig == signal.SIGUSR2 else 1), "those that waited for it were ended", r)
+
+
+@test
+def who_waits_for_others_is_not_hung(s):
+    """Those of one slot wait for one of them that is stopped now and then, and the others are far ahead."""
+    exe = s.compile("spins")
+    job = s.hale_start(2, exe, 100000, options=["--replicas", "2", "--hang-after", "wait=4s", "--replenish", "off"])
+    job.until_output("step 20")
+    slow = pids(job, rank=1, slot=0)[0]
+    for _ in range(3):
+        os.kill(slow, signal.SIGSTOP)
+        time.sleep(2)
+        os.kill(slow, signal.SIGCONT)
+        time.sleep(0.5)
+    expect("has waited" not in job.err(), job.result())
+    job.kill(signal.SIGTERM)
+    job.wait()
+
+
+@test
 def replicas_that_all_have_long_to_compute_are_left_alone(s):
     exe = s.compile("spins")
     job = s.hale_start(2, exe, 400, options=["--replicas", "2", "--hang-after", "compute=200ms", "--replenish", "off"])
@@ -102,8 +135,9 @@ def times_that_make_no_sense_are_refused(s):
     for value in "1ms", "soon", "-1s", "1s,compute=1ms", "compute=", ",":
         r = s.hale_run(1, "/bin/true", options=["--hang-after", value])
         expect(r.status == EXIT_USAGE and "100ms at least" in r.err, r)
-    r = s.hale_run(1, "/bin/true", options=["--hang-after", "compute=1s"])
-    expect(r.status == EXIT_USAGE and "add --replicas 2" in r.err, r)
+    for what in "compute", "wait":
+        r = s.hale_run(1, "/bin/true", options=["--hang-after", f"{what}=1s"])
+        expect(r.status == EXIT_USAGE and f"{what}=TIME" in r.err and "add --replicas 2" in r.err, r)
 
 
 main()

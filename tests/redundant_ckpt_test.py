@@ -297,8 +297,10 @@ def a_compared_job_is_compared_after_hale_restart(s):
 
 @test
 def what_does_not_go_with_checkpoints_of_replicas_is_refused(s):
-    for options, words in ((["--ckpt-local", "local"], "--ckpt-local"), (["--ckpt-every", "auto"], "say a time")):
-        r = s.hale_run(2, "/bin/true", options=["--replicas", "2", *options])
+    for options, words in ((["--shadows", "1", "--ckpt-local", "local"], "--ckpt-local"),
+                           (["--replicas", "2", "--ckpt-every", "auto"], "say a time"),
+                           (["--shadows", "1", "--head-grace", "10s"], "--head-grace")):
+        r = s.hale_run(2, "/bin/true", options=options)
         expect(r.status == EXIT_USAGE and words in r.err, r)
 
 

@@ -316,9 +316,12 @@ static int restart_job(struct options *o, const char *path, struct restart *r)
 	if (stat(o->wdir, &st) != 0)
 		o->wdir = NULL;			       /* the image says what it needs of it */
 	o->sdc = r->manifest.compares ? "hash" : NULL; /* its processes know how */
-	o->on_sdc = r->manifest.compares == 2 ? ON_SDC_ROLLBACK : ON_SDC_STOP;
+	o->on_sdc = r->manifest.compares == 2 || (r->manifest.audit > 0 && r->manifest.audit_rolls)
+			? ON_SDC_ROLLBACK
+			: ON_SDC_STOP;
 	if (options_restart_replicas(o, r->manifest.nranks / r->manifest.degree, r->manifest.degree,
 				     r->manifest.shadows, &err) != HALE_OK ||
+	    options_restart_audit(o, r->manifest.audit, &err) != HALE_OK ||
 	    check_faults(o, &err) != HALE_OK || environment_find_libdir(libdir, &err) != HALE_OK)
 		return fail(&err, EXIT_USAGE);
 	return head_run(&start);

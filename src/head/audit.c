@@ -36,6 +36,7 @@ static void phase_enter(struct head *h, audit_phase_t phase)
 {
 	h->audit.phase = phase;
 	h->audit.phase_began = clock_seconds();
+	head_save(h);
 }
 
 static const char *node_name(const struct head *h, uint32_t process)
@@ -102,6 +103,7 @@ static void copy_begin(struct head *h, uint32_t process, uint32_t node)
 	c->only = process;
 	c->wanted[h->audit.rank] = (unsigned char)(living_count(&h->view, h->audit.rank) + 1);
 	c->asked = true;
+	head_save(h);
 	clone_soon(h);
 }
 
@@ -248,6 +250,7 @@ void audit_called(struct head *h, uint32_t rank)
 {
 	if (is_visiting(h) && rank == h->audit.rank)
 		h->audit.called = true;
+	head_save(h);
 	log_info("audit: rank %u and its twin differ; the witness is asked", rank);
 }
 
@@ -406,6 +409,21 @@ static void job_ends(struct head *h)
 		phase_enter(h, AUDIT_BETWEEN);
 }
 
+/* A move is wanted: no visit is in its way for long, and a rank that leaves a wrong node does so
+ * afterwards, if it is still there. */
+static bool way_is_made(struct head *h)
+{
+	const struct head_audit *a = &h->audit;
+
+	if (!h->moves.wishes || h->moves.now || a->called)
+		return false;
+	if (is_visiting(h))
+		visit_end(h, "cut short");
+	else if (a->phase == AUDIT_COPIES)
+		rank_settles(h);
+	return a->phase == AUDIT_BETWEEN;
+}
+
 static void audit_turn(void *arg)
 {
 	struct head *h = arg;
@@ -421,6 +439,8 @@ static void audit_turn(void *arg)
 		job_ends(h);
 		return;
 	}
+	if (way_is_made(h))
+		return;
 	switch (a->phase) {
 	case AUDIT_BETWEEN:
 		if (head_all_ready(h) && may_end_processes(h) && !somebody_leaves(h))
@@ -468,6 +488,19 @@ void audit_begin(struct head *h)
 	a->guilty = a->main = a->twin = a->witness = h->nranks;
 	phase_enter(h, AUDIT_BETWEEN);
 	look_again(h);
+}
+
+bool audit_is_busy(const struct head *h)
+{
+	return h->o->audit > 0 && h->audit.phase != AUDIT_BETWEEN;
+}
+
+void audit_follow(struct head *h)
+{
+	if (h->o->audit <= 0)
+		return;
+	look_again(h);
+	audit_settle(h);
 }
 
 void audit_fini(struct head *h)

@@ -38,9 +38,13 @@ struct head_audit {
 /* Where the ranks of such a job begin. */
 hale_status_t audit_place(struct head *h, struct placement *p, struct error *err);
 void audit_say_placement(const struct head *h);
+/* Another head has begun the job, and has written down what is in struct head_audit. */
+void audit_follow(struct head *h);
 /* All processes begin, or begin again. */
 void audit_begin(struct head *h);
 void audit_fini(struct head *h);
+/* A rank is visited, or about to leave a wrong node: no move begins. */
+bool audit_is_busy(const struct head *h);
 /* The job is about to end, or has ended: a visit that is under way gets into the report. */
 void audit_job_over(struct head *h);
 /* Process `process` runs, as the copy that c describes. */

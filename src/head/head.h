@@ -37,7 +37,12 @@ struct head_rank {
 	int abort_code;
 	bool convicted;	    /* it has sent wrong messages (sdc.c), and is being ended */
 	double computes_at; /* it was told last that it computes and calls no MPI; 0: never */
-	int last_signal;    /* that it died of, since the last checkpoint */
+	/* --hang-after wait=: it had made so many calls of MPI, since then; waits in one; as of
+	 * then */
+	uint64_t calls;
+	double calls_at, beat_at; /* 0: nothing is known yet */
+	bool waits;
+	int last_signal; /* that it died of, since the last checkpoint */
 	double launched_at;
 	struct loop_timer lost; /* its process is gone, the shell that started it is not */
 	struct head *head;
@@ -79,7 +84,8 @@ struct head_succession {
 	uint32_t epoch; /* 0: none may, or not yet */
 	char tag[ATTACH_TAG];
 	bool superseded, save_failed;
-	struct takeover *takeover; /* this one has followed another; NULL: it has not */
+	struct takeover *takeover;    /* this one has followed another; NULL: it has not */
+	struct takeover_found *found; /* silent errors that were told before it had settled */
 };
 
 /* The node of JOB_NODE_LOST: its name, and why. */
@@ -138,6 +144,7 @@ struct head {
 	struct living view;
 	struct head_shadows shadows;
 	struct head_audit audit;
+	double hung_at; /* a process that waited was ended; 0: none */
 	uint32_t
 	    sdc_back; /* the checkpoint that was gone back to since messages differed; 0: none */
 	job_state_t state;

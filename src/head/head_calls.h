@@ -10,6 +10,7 @@
 #ifndef HALE_HEAD_HEAD_CALLS_H
 #define HALE_HEAD_HEAD_CALLS_H
 
+struct proto_sdc;
 struct head_calls {
 	void (*event)(struct head *h, job_event_t event, uint32_t rank);
 	void (*step)(struct head *h, job_event_t event, uint32_t rank);
@@ -27,6 +28,9 @@ struct head_calls {
 	void (*partition_moved)(struct head *h);
 	void (*view_changed)(struct head *h);
 	void (*view_restored)(struct head *h);
+	bool (*survive_node)(struct head *h, const struct node *node);
+	void (*silent_error)(struct head *h, uint32_t process, const struct proto_sdc *sdc);
+	void (*visits_go_on)(struct head *h);
 	void (*save)(struct head *h);
 	bool (*superseded)(struct head *h);
 	void (*checkpoint_over)(struct head *h, const char *folder, const char *why);
@@ -39,6 +43,7 @@ struct head_calls {
 	void (*sweep)(struct head *h);
 	bool (*drop_files)(struct head *h);
 	bool (*checking)(const struct head *h);
+	bool (*visiting)(const struct head *h);
 	bool (*migrating)(const struct head *h);
 	bool (*migration_stops)(const struct head *h);
 	hale_status_t (*leave_node)(struct head *h, const char *node, const char *why,
@@ -144,6 +149,24 @@ static inline void head_view_restored(struct head *h)
 	h->up->view_restored(h);
 }
 
+/* The node of h->lost is lost. True: all ranks live on in other replicas. */
+static inline bool head_survive_node(struct head *h, const struct node *node)
+{
+	return h->up->survive_node(h, node);
+}
+
+/* A process has got different messages from the replicas of a rank. */
+static inline void head_silent_error(struct head *h, uint32_t process, const struct proto_sdc *sdc)
+{
+	h->up->silent_error(h, process, sdc);
+}
+
+/* Another head has begun the visits of audits. */
+static inline void head_visits_go_on(struct head *h)
+{
+	h->up->visits_go_on(h);
+}
+
 /* Writes the record for the head that may follow (succession.h). */
 static inline void head_save(struct head *h)
 {
@@ -203,6 +226,12 @@ static inline bool head_drop_files(struct head *h)
 static inline bool head_checking(const struct head *h)
 {
 	return h->up->checking(h);
+}
+
+/* A rank is visited by an audit, or about to leave a wrong node. */
+static inline bool head_visiting(const struct head *h)
+{
+	return h->up->visiting(h);
 }
 
 /* migrate_busy, migrate_stops */

@@ -180,6 +180,8 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 		head_partition_told(h, rank, (uint32_t)p->plain.value, p->type == PROTO_NET_LOST);
 		break;
 	case PROTO_SDC:
+		if (takeover_found(h, rank, &p->sdc))
+			break;
 		sdc_found(h, rank, &p->sdc);
 		break;
 	case PROTO_SHADOW:
@@ -248,6 +250,87 @@ static void on_hung(void *arg, uint32_t rank, int32_t ms)
 		 living_rank_of(rank, h->view.nranks), who[0] ? who : "its process",
 		 units_show_seconds(ms * 1e-3, took));
 	node_set_signal(&h->node_set, rank, SIGKILL);
+}
+
+/* Another replica of its rank has made more calls. */
+static bool mate_is_ahead(const struct head *h, uint32_t process)
+{
+	uint32_t rank = living_rank_of(process, h->view.nranks);
+
+	for (uint32_t s = 0; s < h->degree; s++) {
+		uint32_t p = living_process(&h->view, rank, s);
+
+		if (p != process && !h->view.lost[p] && !living_is_witness(&h->view, rank, s) &&
+		    h->ranks[p].calls > h->ranks[process].calls)
+			return true;
+	}
+	return false;
+}
+
+/* Some process may be what others wait for: it makes no calls and waits in none, and whether it
+ * hangs its own mates tell; or it is behind its mates, and catches up. */
+static bool somebody_is_at_work(const struct head *h, double now)
+{
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		const struct head_rank *r = &h->ranks[p];
+		bool still = now - r->calls_at > h->o->hang_wait / 4;
+
+		/* of those in MPI_Finalize nothing is heard */
+		if (!h->view.lost[p] && !r->ended && now - r->beat_at < h->o->hang_wait / 2 &&
+		    (still ? !r->waits : mate_is_ahead(h, p)))
+			return true;
+	}
+	return false;
+}
+
+/* Another one that waits and is behind its mates does so for longer: it is ended first. */
+static bool waits_longest(const struct head *h, uint32_t process)
+{
+	for (uint32_t p = 0; p < h->nranks; p++) {
+		const struct head_rank *r = &h->ranks[p];
+
+		if (!h->view.lost[p] && !r->ended && r->beat_at > 0 && r->waits &&
+		    r->calls_at < h->ranks[process].calls_at && mate_is_ahead(h, p))
+			return false;
+	}
+	return true;
+}
+
+/* A process that stands still while its rank is further in another process hangs. What stands still
+ * and is ahead waits for the others, rightly: they take what it has sent later. */
+static void on_beat(void *arg, uint32_t process, uint64_t calls, bool waits)
+{
+	struct head *h = arg;
+	struct head_rank *r = &h->ranks[process];
+	double now = clock_seconds(), before = r->beat_at;
+	char took[16];
+
+	if (h->state != JOB_RUNNING || h->degree == 1 || h->shadows.of || r->ended ||
+	    replicas_is_lost(h, process))
+		return;
+	r->beat_at = now;
+	/* a job that was paused has not stood still by itself */
+	if (calls != r->calls || waits != r->waits || now - before > h->o->hang_wait / 2) {
+		r->calls = calls;
+		r->waits = waits;
+		r->calls_at = now;
+		return;
+	}
+	if (now - r->calls_at < h->o->hang_wait || !mate_is_ahead(h, process) ||
+	    (waits && (somebody_is_at_work(h, now) || now - h->hung_at < h->o->hang_wait ||
+		       !waits_longest(h, process))) ||
+	    living_is_witness(&h->view, living_rank_of(process, h->view.nranks),
+			      living_slot_of(process, h->view.nranks)))
+		return;
+	head_say(h,
+		 "rank %u: replica %u has waited for %s %s, while another replica has gone on, and "
+		 "counts as dead",
+		 living_rank_of(process, h->view.nranks), living_slot_of(process, h->view.nranks),
+		 units_show_seconds(now - r->calls_at, took),
+		 waits ? "in a call of MPI" : "and made no call of MPI");
+	/* said once, and again if nothing follows; who has waited for it goes on now */
+	r->calls_at = h->hung_at = now;
+	node_set_signal(&h->node_set, process, SIGKILL);
 }
 
 static void on_ended(void *arg, uint32_t rank, int status)
@@ -391,6 +474,7 @@ struct node_set_handler head_node_set_handler(struct head *h)
 					 .hello = on_hello,
 					 .packet = on_packet,
 					 .hung = on_hung,
+					 .beat = on_beat,
 					 .ended = on_ended,
 					 .stray = on_stray,
 					 .cleared = on_cleared,

@@ -21,6 +21,7 @@
 #include "head/replicas.h"
 #include "head/migration/migrate.h"
 #include "head/failover/succession.h"
+#include "head/failover/takeover_replicas.h"
 #include "head/watch/watch.h"
 
 /* ---- beginning ---- */
@@ -164,6 +165,7 @@ static struct node_set_config make_config(struct head *h)
 						   .bind = (uint32_t)o->bind,
 						   .hang_ns = (uint64_t)(o->hang_after * 1e9),
 						   .compute_ns = (uint64_t)(o->hang_compute * 1e9),
+						   .wait_ns = (uint64_t)(o->hang_wait * 1e9),
 						   .folder = "",
 						   .tag = ""}};
 
@@ -302,7 +304,7 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 	struct options *o = h->o;
 	hale_status_t status = HALE_OK;
 	/* copies come later, and into the place of others */
-	uint32_t n = o->audit > 0   ? (uint32_t)o->ranks
+	uint32_t n = o->audit > 0     ? (uint32_t)o->ranks
 		     : o->shadows > 0 ? (uint32_t)o->ranks * LIVING_SHADOW_DEGREE
 				      : h->nranks;
 
@@ -505,6 +507,7 @@ static void end(struct head *h)
 		close(h->signals.fd);
 	loop_fini(&h->loop);
 	replicas_fini(h);
+	takeover_replicas_fini(h);
 	free(h->ranks);
 }
 

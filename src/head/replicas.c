@@ -180,8 +180,12 @@ static bool replica_lose(struct head *h, uint32_t process, const char *why)
 	return true;
 }
 
+/* Written down first: the next head is to know of no fewer deaths than any process does. */
 void replicas_publish(struct head *h)
 {
+	if (head_superseded(h))
+		return;
+	head_save(h);
 	node_set_tell_all(&h->node_set, &(struct message){.type = MSG_VIEW,
 							  .id = h->view.number,
 							  .bytes = h->view.lost,

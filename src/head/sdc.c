@@ -136,6 +136,7 @@ static void convicted(struct head *h, struct report_sdc *s, uint32_t process)
 		return;
 	h->ranks[process].convicted = true;
 	audit_convicted(h, process);
+	head_save(h);
 	message_describe(s, message);
 	head_say(h,
 		 "silent error: replica %d of rank %u, on node %s, has sent a wrong copy of %s; it "

@@ -67,10 +67,11 @@ struct options {
 	long spawn;	       /* processes in reserve for MPI_Comm_spawn; -1: not said */
 	double hang_after;     /* a rank that is stopped for so long counts as dead; 0: never */
 	double hang_compute;   /* … that computes for so long without a call of MPI; 0: never */
-	bool replenish;	       /* dead replicas come back */
-	const char *sdc;       /* --sdc: "hash", "full"; NULL: messages are not compared */
+	double hang_wait; /* … that stands still for so long while another replica is ahead */
+	bool replenish;	  /* dead replicas come back */
+	const char *sdc;  /* --sdc: "hash", "full"; NULL: messages are not compared */
 	on_sdc_t on_sdc;
-	bool given_on_sdc, given_shadows;
+	bool given_on_sdc, given_shadows, given_audit;
 	double audit;	      /* --audit: seconds that each rank is visited for; 0: none is */
 	long nodes, per_node; /* 0: not said */
 	long spares;	      /* nodes that get ranks when others are lost */
@@ -171,6 +172,9 @@ void options_fini(struct options *o);
  * sentence: what was asked for can't be had with it. */
 hale_status_t options_restart_replicas(struct options *o, uint32_t ranks, uint32_t degree,
 				       uint32_t shadows, struct error *err);
+/* The same of audits: audit is what the checkpoint says, 0: none. After options_restart_replicas.
+ */
+hale_status_t options_restart_audit(struct options *o, double audit, struct error *err);
 
 /* 'kill:rank=1,after=3s', 'kill:rank=any,at-call=MPI_Allreduce:100', … */
 hale_status_t options_parse_fault(const char *text, struct fault *f, struct error *err);

@@ -238,23 +238,26 @@ static hale_status_t take_hang_after(struct parser *p)
 	char *save = NULL;
 	bool good = strlen(p->value) < sizeof(copy);
 
-	p->o->hang_after = p->o->hang_compute = 0;
+	p->o->hang_after = p->o->hang_compute = p->o->hang_wait = 0;
 	if (strcmp(p->value, "off") == 0)
 		return HALE_OK;
 	snprintf(copy, sizeof(copy), "%s", p->value);
 	for (char *part = strtok_r(copy, ",", &save); good && part;
 	     part = strtok_r(NULL, ",", &save)) {
 		bool computes = strncmp(part, "compute=", 8) == 0;
-		double *to = computes ? &p->o->hang_compute : &p->o->hang_after;
+		bool waits = strncmp(part, "wait=", 5) == 0;
+		double *to = computes ? &p->o->hang_compute
+			     : waits  ? &p->o->hang_wait
+				      : &p->o->hang_after;
 
-		good = units_parse_seconds(computes ? part + 8 : part, to) && *to >= 0.1;
+		good = units_parse_seconds(part + (computes ? 8 : waits ? 5 : 0), to) && *to >= 0.1;
 	}
-	return good && (p->o->hang_after > 0 || p->o->hang_compute > 0)
+	return good && (p->o->hang_after > 0 || p->o->hang_compute > 0 || p->o->hang_wait > 0)
 		   ? HALE_OK
 		   : options_bad_value(
 			 p, "a time of 100ms at least, after which a rank that is "
 			    "stopped by a signal counts as dead; compute=TIME for one that "
-			    "computes and calls no MPI; or off");
+			    "computes and calls no MPI; wait=TIME for one that waits; or off");
 }
 
 static hale_status_t take_sdc(struct parser *p)
@@ -278,6 +281,7 @@ static hale_status_t take_on_sdc(struct parser *p)
 
 static hale_status_t take_audit(struct parser *p)
 {
+	p->o->given_audit = true;
 	if (strcmp(p->value, "off") == 0) {
 		p->o->audit = 0;
 		return HALE_OK;
@@ -312,11 +316,12 @@ hale_status_t options_check_sdc(struct options *o, struct error *err)
 {
 	char *wish;
 
-	if (o->hang_compute > 0 && o->replicas < 2)
-		return error_set(
-		    err, HALE_ERR_ARGUMENT,
-		    "--hang-after compute=TIME: whether a process hangs or has long to "
-		    "compute only another one of its rank can tell; add --replicas 2");
+	if ((o->hang_compute > 0 || o->hang_wait > 0) && o->replicas < 2)
+		return error_set(err, HALE_ERR_ARGUMENT,
+				 "--hang-after %s=TIME: whether a process hangs or has long to "
+				 "%s only another one of its rank can tell; add --replicas 2",
+				 o->hang_compute > 0 ? "compute" : "wait",
+				 o->hang_compute > 0 ? "compute" : "wait");
 	if (o->sdc && o->replicas < 2)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--sdc compares what the replicas of a rank send, and there is "
@@ -356,6 +361,11 @@ hale_status_t options_check_shadows(struct options *o, struct error *err)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "--sdc compares what equals send, and shadows send nothing; use "
 				 "--replicas 2 instead of --shadows");
+	if (o->head_grace > 0)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "--shadows and --head-grace don't go together in this version: no "
+				 "other head knows what a shadow's log has; use --replicas 2, or "
+				 "leave out --head-grace");
 	if (o->shadows > o->ranks)
 		return error_set(
 		    err, HALE_ERR_ARGUMENT,
@@ -386,11 +396,10 @@ hale_status_t options_check_replicas(struct options *o, struct error *err)
 		    "%s needs MPI, by which the processes of a rank know of each other; leave out "
 		    "--no-mpi",
 		    what);
-	if (o->ckpt_local)
+	if (o->ckpt_local && o->shadows)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "%s and --ckpt-local don't go together in this version; "
-				 "leave out --ckpt-local, and the checkpoints go to --ckpt-dir",
-				 what);
+				 "--shadows and --ckpt-local don't go together in this version; "
+				 "leave out --ckpt-local, and the checkpoints go to --ckpt-dir");
 	if (o->ckpt_auto && (o->given_every || o->given_auto))
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "--ckpt-every auto counts on failures that cost a rollback, and "
@@ -431,11 +440,14 @@ hale_status_t options_restart_replicas(struct options *o, uint32_t ranks, uint32
 		    err, HALE_ERR_UNSUPPORTED,
 		    "the checkpoint is of a job with shadows, which comes back with them; "
 		    "leave out --replicas");
-	if (degree > 1 && (o->ckpt_local || o->requeue))
+	if (degree > 1 && o->requeue)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "the checkpoint is of a job with replicas, for which there is no "
-				 "%s in this version; leave it out",
-				 o->requeue ? "--requeue" : "--ckpt-local");
+				 "--requeue in this version; leave it out");
+	if (shadows && o->ckpt_local)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "the checkpoint is of a job with shadows, for which there is no "
+				 "--ckpt-local in this version; leave it out");
 	if (degree > 1 && !o->given_every)
 		o->ckpt_auto = false;
 	if (degree > 1 && o->ckpt_auto)
@@ -459,6 +471,25 @@ hale_status_t options_restart_replicas(struct options *o, uint32_t ranks, uint32
 	return HALE_OK;
 }
 
+hale_status_t options_restart_audit(struct options *o, double audit, struct error *err)
+{
+	if (!(audit >= 0.1 && audit <= 30 * 86400.0) || o->replicas != LIVING_DEGREE_MAX)
+		audit = 0;
+	if (!o->given_audit)
+		o->audit = audit;
+	else
+		o->replicas_of = NULL;
+	if (o->audit > 0 && audit == 0)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "the job of this checkpoint was begun without --audit, and its "
+				 "processes don't compare what they get; leave out --audit");
+	if (o->audit > 0 && o->given_replicas)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "the job of this checkpoint is audited, which takes the processes "
+				 "that it has room for; leave out --replicas, or add --audit off");
+	return HALE_OK;
+}
+
 const struct option options_place[] = {
     {"-n|-np|-c|--np|--n", 1, true, take_ranks},
     {"--replicas", 1, false, take_replicas},
@@ -468,7 +499,7 @@ const struct option options_place[] = {
     {"--jump-at", 1, true, take_jump_at},
     {"--hang-after", 1, true, take_hang_after},
     {"--sdc", 1, true, take_sdc},
-    {"--audit", 1, true, take_audit},
+    {"--audit", 1, false, take_audit},
     {"--on-sdc", 1, true, take_on_sdc},
     {"--spawn", 1, true, take_spawn},
     {"--replenish", 1, false, take_replenish},

@@ -380,6 +380,7 @@ static void read_failure(struct report *r, const struct json_value *v)
 
 	if (!f)
 		return;
+	f->slot = (uint32_t)whole(v, "slot");
 	f->rolled_back_to = (uint32_t)whole(v, "rolled_back_to");
 	f->lost_seconds = real(v, "lost_seconds");
 	f->restart_seconds = real(v, "restart_seconds");
@@ -430,6 +431,7 @@ void report_read(struct report *r, const struct json_value *v)
 	list = json_get(v, "migrations");
 	for (size_t i = 0; i < json_count(list); i++)
 		read_migration(r, json_at(list, i));
+	report_read_replicas(r, v);
 	report_read_nodes(r, v);
 	report_read_events(r, v);
 }

@@ -245,6 +245,9 @@ void report_add_audit(struct report *r, const struct report_audit *a);
 void report_print_audit(const struct report_audit *a, struct json_out *j);
 /* "audit_count" and "audits":[…] into the open object of j, if the job has any. */
 void report_print_audits(const struct report *r, struct json_out *j);
+/* One of them read again; and all that a report says of replicas, clones, silent errors, audits. */
+void report_read_audit(struct report_audit *a, const struct json_value *v);
+void report_read_replicas(struct report *r, const struct json_value *v);
 /* What became of it, into the open object of j. */
 void report_print_migration(const struct report_migration *m, struct json_out *j);
 /* The added failure, to be completed; valid until the next one is added. NULL: no memory. */

@@ -75,6 +75,49 @@ static void nodes_are_named_with_their_ranks(void **state)
 	report_fini(&again);
 }
 
+static void replicas_clones_errors_and_audits_are_inherited(void **state)
+{
+	struct report r = {.job = "a.1", .ranks = 2, .degree = 3, .compares = true, .audits = true},
+		      again = r;
+	const struct report_clone clone = {
+	    .rank = 1, .slot = 2, .from = "n0", .to = "n1", .bytes = 7, .downtime_seconds = 0.5};
+	const struct report_sdc sdc = {.rank = 1,
+				       .peer = 0,
+				       .slot = -1,
+				       .message = 12,
+				       .named = true,
+				       .first = 3,
+				       .last = 4,
+				       .action = "stopped"};
+	const struct report_audit audit = {
+	    .rank = 1, .node = "n0", .twin = "n1", .result = "differed", .wrong = "n0"};
+	struct json_value *v;
+	struct json_out j;
+
+	r.replicas_lost = 5;
+	report_add_clone(&r, &clone);
+	report_add_sdc(&r, &sdc);
+	report_add_audit(&r, &audit);
+	report_add_failure(&r, 1, "n0", "killed", 2)->slot = 2;
+	json_out_init(&j);
+	report_print_inherited(&r, &j);
+	v = json_parse(j.text, j.len);
+	report_read(&again, v);
+	assert_int_equal(again.replicas_lost, 5);
+	assert_int_equal(again.clone_count, 1);
+	assert_string_equal(again.clones[0].to, "n1");
+	assert_true(again.clones[0].slot == 2 && again.clones[0].downtime_seconds == 0.5);
+	assert_true(again.sdc_count == 1 && again.sdc[0].slot == -1 && again.sdc[0].message == 12);
+	assert_true(again.sdc[0].named && again.sdc[0].last == 4 && !again.sdc[0].envelope);
+	assert_true(again.audit_count == 1 && again.audit[0].rank == 1);
+	assert_string_equal(again.audit[0].wrong, "n0");
+	assert_int_equal(again.failures[0].slot, 2);
+	json_free(v);
+	json_out_fini(&j);
+	report_fini(&r);
+	report_fini(&again);
+}
+
 static void many_events_of_info_displace_no_warnings(void **state)
 {
 	struct report r = {.job = "a.1", .ranks = 1}, next = {.job = "a.1"};
@@ -239,6 +282,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_report_has_the_keys_that_others_rely_on),
 	    cmocka_unit_test(nodes_are_named_with_their_ranks),
+	    cmocka_unit_test(replicas_clones_errors_and_audits_are_inherited),
 	    cmocka_unit_test(many_events_of_info_displace_no_warnings),
 	    cmocka_unit_test(a_job_of_a_month_has_a_report_of_bounded_length),
 	    cmocka_unit_test(what_happened_before_there_was_a_folder_is_in_the_record),

@@ -21,6 +21,26 @@ enum {
 	DEGREE_MAX = 16
 };
 
+uint32_t store_part_image(const struct store_part *p)
+{
+	uint32_t image;
+
+	return sscanf(p->file, "rank-%" SCNu32 ".img", &image) == 1 ? image : UINT32_MAX;
+}
+
+bool store_part_of_image(const struct store_manifest *m, uint32_t image, uint32_t *part)
+{
+	uint32_t ranks = m->nranks / (m->degree ? m->degree : 1);
+
+	if (image >= m->nranks)
+		return false;
+	/* it is of that rank, or of that process: both leave the same rest */
+	for (*part = image % ranks; *part < m->nranks; *part += ranks)
+		if (m->parts[*part].file[0] && store_part_image(&m->parts[*part]) == image)
+			return true;
+	return false;
+}
+
 void store_manifest_fini(struct store_manifest *m)
 {
 	for (char **a = m->argv; a && *a; a++)
@@ -144,6 +164,10 @@ static void print_job(struct json_out *j, const struct store_manifest *m)
 	json_int(j, "compress", m->compress);
 	if (m->compares)
 		json_int(j, "compares", m->compares);
+	if (m->audit > 0) {
+		json_double(j, "audit", m->audit);
+		json_bool(j, "audit_rolls", m->audit_rolls);
+	}
 }
 
 char *store_manifest_print(const struct store_manifest *m)
@@ -415,6 +439,8 @@ static bool parse_job(const struct json_value *v, struct store_manifest *m)
 	m->stdin_rest = (uint64_t)rest;
 	m->compress = (int)compress;
 	m->compares = (int)json_number(json_get(v, "compares"), 0);
+	m->audit = json_number(json_get(v, "audit"), 0);
+	m->audit_rolls = json_truth(json_get(v, "audit_rolls"), false);
 	m->mpi = json_truth(json_get(v, "mpi"), true);
 	/* manifests of earlier versions say true for libmpi.so.40 */
 	m->preload_mpi = json_truth(json_get(v, "preload_mpi"), false)

@@ -74,6 +74,8 @@ struct store_manifest {
 	bool incremental, tag, net_encrypt;
 	int compress;
 	int compares;	  /* --sdc: 1: and --on-sdc stop, 2: rollback; 0: no */
+	double audit;	  /* --audit: seconds of a visit; 0: no */
+	bool audit_rolls; /* … and --on-sdc rollback */
 	char *ckpt_local; /* --ckpt-local; owned; NULL: none */
 	long shared_every;
 	struct store_holder *holders; /* [holder_count]; owned */
@@ -81,6 +83,12 @@ struct store_manifest {
 	/* [nranks]; owned. Replica s of rank r: s * nranks / degree + r */
 	struct store_part *parts;
 };
+
+/* The number in the name of a part's file ("rank-N.img"), by which nodes know it: of its rank, or
+ * where all replicas are stored of its process. The part whose file has that number; false: there
+ * is none. */
+uint32_t store_part_image(const struct store_part *p);
+bool store_part_of_image(const struct store_manifest *m, uint32_t image, uint32_t *part);
 
 /* ---- manifests (manifest.c) ---- */
 

@@ -2,14 +2,14 @@
 /* links: src/head/control/control_serve.c src/head/control/control_metrics.c
  * src/control/control_client.c src/wire/session/loop.c src/launch/options_fault.c
  * src/head/faults/inject.c src/node/task_settings.c src/head/failover/succession_read.c
- * src/wire/attach/head_record.c src/report/report.c src/report/report_events.c
- * src/report/report_nodes.c src/report/report_profile.c src/report/report_shadows.c
- * src/report/report_audit.c src/head/job/job_audit.c src/head/job/job_energy.c
- * src/head/job/job_shadows.c src/policy/energy.c src/policy/shadows.c
- * src/report/profile.c src/node/living.c src/model/catalog.c src/model/check.c src/model/contest.c
- * src/model/entries.c src/model/entries_shadow.c src/model/entries_system.c src/model/interval.c
- * src/model/law.c src/model/lvf.c src/model/quad.c src/model/quantity.c src/model/redundancy.c
- * src/model/shadow.c src/model/unified.c src/model/unified_play.c */
+ * src/head/failover/succession_replicas.c src/wire/attach/head_record.c src/report/report.c
+ * src/report/report_events.c src/report/report_nodes.c src/report/report_profile.c
+ * src/report/report_shadows.c src/report/report_audit.c src/report/report_replicas.c
+ * src/head/job/job_audit.c src/head/job/job_energy.c src/head/job/job_shadows.c src/policy/energy.c
+ * src/policy/shadows.c src/report/profile.c src/node/living.c src/model/catalog.c src/model/check.c
+ * src/model/contest.c src/model/entries.c src/model/entries_shadow.c src/model/entries_system.c
+ * src/model/interval.c src/model/law.c src/model/lvf.c src/model/quad.c src/model/quantity.c
+ * src/model/redundancy.c src/model/shadow.c src/model/unified.c src/model/unified_play.c */
 /* What comes to the socket of `hale ps`, `hale ckpt`, `hale migrate`: in pieces, cut off, as
  * garbage, more than was asked for. Every connection ends, with at most one answer, which is JSON.
  * And what a head has left for `hale attach`: refused with a sentence, or a state of the job. */

@@ -2,9 +2,11 @@
 /* A program as many are: steps of computing and exchanging, a line a step, an appended log and a
  * rewritten state file for each rank. All of it is the same however often the job rolls back.
  *
- * steps N [MS [MIB]]     N steps (0: until the file "stop" exists), MS milliseconds of pause in
- *                        each, MIB of memory that is all written at the start and partly later
+ * steps N [MS [MIB]]     N steps (0: until the file "stop" exists, -1: the same, in a job with
+ *                        replicas), MS milliseconds of pause in each, MIB of memory that is all
+ *                        written at the start and partly later
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -53,10 +55,21 @@ static uint64_t exchange(uint64_t v, uint64_t *memory, size_t words, long step)
 	return v;
 }
 
-/* Every rank has the same answer, or one would leave a step earlier. */
-static int wants_to_stop(void)
+/* All replicas of the rank are told what the leader of them has seen: it is an open that truncates.
+ */
+static int opens_stop(void)
 {
-	int stop = rank == 0 && access("stop", F_OK) == 0;
+	int fd = open("stop", O_WRONLY | O_TRUNC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Every rank has the same answer, or one would leave a step earlier. */
+static int wants_to_stop(int replicas)
+{
+	int stop = rank == 0 && (replicas ? opens_stop() : access("stop", F_OK) == 0);
 	MPI_Bcast(&stop, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	return stop;
 }
@@ -76,14 +89,14 @@ int main(int argc, char **argv)
 	FILE *log = fopen(name, "a");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	uint64_t v = (uint64_t)rank, sum = 0;
-	for (long step = 0; steps == 0 || step < steps; step++) {
+	for (long step = 0; steps <= 0 || step < steps; step++) {
 		v = exchange(v, memory, words, step);
 		MPI_Allreduce(&v, &sum, 1, MPI_UINT64_T, MPI_BXOR, MPI_COMM_WORLD);
 		write_files(log, step, v);
 		printf("rank %d step %ld %016" PRIx64 "\n", rank, step, sum);
 		if (ms)
 			usleep((useconds_t)ms * 1000);
-		if (steps == 0 && wants_to_stop())
+		if (steps <= 0 && wants_to_stop(steps < 0))
 			break;
 	}
 	if (rank == 0)

@@ -166,6 +166,7 @@ static void describe_node(struct agent *a, struct attach_node *n)
 	n->generation = a->view.generation;
 	n->epoch = a->heads.epoch;
 	n->last_id = a->last_id;
+	n->view = a->view.segment ? atomic_load(&a->view.segment->view) : 0;
 	n->move = a->move.id;
 	n->move_went = a->move.id && a->move.went;
 	n->move_stop = a->move.stop_id;
@@ -196,12 +197,15 @@ static void tell_all(struct agent *a)
 		describe_rank(a, r, (struct attach_rank *)(n + 1) + r);
 	agent_send(a, &(struct message){.type = MSG_ATTACHED, .bytes = n, .len = len});
 	free(n);
+	agent_found_send(a);
 	agent_kept_send(a);
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		if (agent_has(a, r) && a->ranks[r].met)
 			agent_tell_address(a, r);
 		/* behind the last of what it has printed */
-		if ((agent_has_left(a, r) || agent_moves_out(a, r)) && a->ranks[r].ended)
+		if ((agent_has_left(a, r) || agent_moves_out(a, r) ||
+		     (a->setup.degree > 1 && agent_has(a, r))) &&
+		    a->ranks[r].ended)
 			agent_send(a, &(struct message){.type = MSG_ENDED,
 							.rank = r,
 							.value = a->ranks[r].status});

@@ -234,6 +234,8 @@ static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 		a->ranks[c->rank].aborted = true;
 		a->ranks[c->rank].abort_code = p->plain.value;
 	}
+	if (p->type == PROTO_SDC)
+		agent_found_keep(a, (uint32_t)c->rank, &p->sdc);
 	if (p->type == PROTO_SAID) /* what it has printed before comes before */
 		stream_take(&a->ranks[c->rank].out[1]);
 	if (p->type == PROTO_CKPT_ASK && a->heads.gone)

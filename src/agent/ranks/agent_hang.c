@@ -5,7 +5,10 @@
  *
  * In a job with replicas it tells the head also of a process that has computed for that long, of
  * processor time, without a call of MPI: whether it hangs its mates know, which have gone on or
- * not. Time that it stands still in, or that others take from it, does not count. */
+ * not. Time that it stands still in, or that others take from it, does not count.
+ *
+ * With wait= it tells the head, again and again, how many calls each process has made. The head
+ * compares those of a rank's replicas. */
 #include "agent/agent_private.h"
 #include "node/meter.h"
 
@@ -64,12 +67,40 @@ static void look_at_stop(struct agent *a, uint32_t rank, double limit, double no
 	}
 }
 
-/* The shorter of the two times. */
+/* Calls of MPI so far. False: the rank was just at changing that. */
+static bool calls_of(const struct rank_meter *m, uint64_t *calls)
+{
+	uint32_t version = atomic_load(&m->version);
+
+	*calls = 0;
+	for (unsigned i = 0; i < METER_CALLS; i++)
+		*calls += atomic_load(&m->times[i].calls) + atomic_load(&m->times[i].gap) -
+			  atomic_load(&m->left[i]);
+	return version % 2 == 0 && version == atomic_load(&m->version);
+}
+
+static void tell_beat(struct agent *a, uint32_t rank)
+{
+	const struct rank_meter *m = segment_meter(a->view.segment, rank);
+	const struct agent_rank *k = &a->ranks[rank];
+	uint64_t calls;
+
+	if (k->member <= 0 || k->ended || a->lease.paused || atomic_load(&m->began_ns) == 0 ||
+	    atomic_load(&m->app_ns) != 0 || !calls_of(m, &calls))
+		return;
+	agent_send(
+	    a, &(struct message){
+		   .type = MSG_BEAT, .rank = rank, .number = calls, .flags = m->inside[0] != '\0'});
+}
+
+/* The shortest of the times. */
 static double look_seconds(const struct agent *a)
 {
-	uint64_t stop = a->setup.hang_ns, compute = a->setup.compute_ns;
-	uint64_t ns = stop == 0 || (compute > 0 && compute < stop) ? compute : stop;
+	uint64_t times[] = {a->setup.hang_ns, a->setup.compute_ns, a->setup.wait_ns}, ns = 0;
 
+	for (size_t i = 0; i < ARRAY_LEN(times); i++)
+		if (times[i] > 0 && (ns == 0 || times[i] < ns))
+			ns = times[i];
 	return (double)ns * 1e-9 / LOOKS;
 }
 
@@ -84,13 +115,16 @@ static void look(void *arg)
 		if (a->setup.compute_ns > 0 && a->setup.degree > 1 && a->view.segment &&
 		    agent_has(a, r))
 			look_at_heartbeat(a, r, (double)a->setup.compute_ns * 1e-9);
+		if (a->setup.wait_ns > 0 && a->setup.degree > 1 && a->view.segment &&
+		    agent_has(a, r))
+			tell_beat(a, r);
 	}
 	loop_timer_set(&a->loop, &a->hang, look_seconds(a), look, a);
 }
 
 void agent_hang_start(struct agent *a)
 {
-	if (a->setup.hang_ns > 0 || a->setup.compute_ns > 0)
+	if (a->setup.hang_ns > 0 || a->setup.compute_ns > 0 || a->setup.wait_ns > 0)
 		loop_timer_set(&a->loop, &a->hang, look_seconds(a), look, a);
 }
 

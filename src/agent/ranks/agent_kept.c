@@ -158,3 +158,31 @@ void agent_kept_send(struct agent *a)
 			if (!stream_window_full(&a->streams.window[i]) && !agent_is_copy(a, r))
 				stream_resume(&a->ranks[r].out[i]);
 }
+
+/* ---- silent errors ---- */
+
+void agent_found_keep(struct agent *a, uint32_t rank, const struct proto_sdc *sdc)
+{
+	struct agent_found *f = &a->streams.found[a->streams.found_count % AGENT_FOUND];
+
+	if (a->setup.grace_ns == 0 || sdc->called)
+		return;
+	f->rank = rank;
+	f->sdc = *sdc;
+	a->streams.found_count++;
+}
+
+void agent_found_send(struct agent *a)
+{
+	unsigned count = a->streams.found_count,
+		 first = count > AGENT_FOUND ? count - AGENT_FOUND : 0;
+
+	for (unsigned i = first; i < count; i++) {
+		struct agent_found *f = &a->streams.found[i % AGENT_FOUND];
+
+		agent_send(a, &(struct message){.type = MSG_PACKET,
+						.rank = f->rank,
+						.bytes = &f->sdc,
+						.len = sizeof(f->sdc)});
+	}
+}

@@ -335,6 +335,7 @@ hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t 
 {
 	segment_drop(a);
 	a->replicas_view = 0; /* all processes begin, or begin again */
+	a->streams.found_count = 0;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		a->ranks[r].spawned = a->ranks[r].ended = a->ranks[r].aborted = a->ranks[r].late =
 		    a->ranks[r].stopped = false;

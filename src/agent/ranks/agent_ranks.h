@@ -85,11 +85,20 @@ struct agent_door {
 	struct agent_conn *conns;
 };
 
-/* What the ranks print, and read. */
+enum { AGENT_FOUND = 16 };
+
+/* What the ranks print, and read; and what they have found. */
 struct agent_streams {
 	struct stream_window window[2];
 	unsigned char *kept; /* [ranks][2][BOOK_KEPT], shared with successors; NULL: none */
 	struct stdin_sink stdin_sink;
+	/* Silent errors of this generation: the head that was told of the newest ones may have died
+	 * before it did anything. */
+	struct agent_found {
+		uint32_t rank;
+		struct proto_sdc sdc;
+	} found[AGENT_FOUND];
+	unsigned found_count; /* of all */
 };
 
 /* agent_hang.c: --hang-after */
@@ -173,5 +182,8 @@ void agent_kept_add(struct agent *a, uint32_t rank, int which, const void *bytes
 void agent_kept_passed(struct agent *a, const struct message *m);
 /* Sends all kept output again to a new head; the flow-control windows start again. */
 void agent_kept_send(struct agent *a);
+/* A silent error that another head is to hear of, too; to that head. */
+void agent_found_keep(struct agent *a, uint32_t rank, const struct proto_sdc *sdc);
+void agent_found_send(struct agent *a);
 
 #endif

@@ -197,6 +197,8 @@ static void fill_manifest(struct head *h, struct store_manifest *m)
 	m->nranks = h->nranks;
 	m->degree = h->degree;
 	m->compares = !o->sdc ? 0 : o->on_sdc == ON_SDC_ROLLBACK ? 2 : 1;
+	m->audit = o->audit;
+	m->audit_rolls = o->on_sdc == ON_SDC_ROLLBACK;
 	m->shadows = (uint32_t)h->o->shadows;
 	m->mpi = !o->no_mpi;
 	m->preload_mpi = h->program->preload_mpi;

@@ -12,6 +12,7 @@
 #include "base/base.h"
 #include "head/head.h"
 #include "head/migration/migrate_private.h"
+#include "head/failover/succession_replicas.h"
 #include "head/failover/takeover.h"
 
 void succession_place(char place[128])
@@ -69,6 +70,18 @@ static void put_tasks(struct json_out *j, const struct options *o)
 			put_text(j, "task_reports", o->exports[i] + sizeof(name) - 1);
 }
 
+static void put_replicas(struct json_out *j, const struct options *o)
+{
+	json_int(j, "replicas", o->replicas > 1 ? o->replicas : 1);
+	json_bool(j, "replenish", o->replenish);
+	json_double(j, "hang_after", o->hang_after);
+	json_double(j, "hang_compute", o->hang_compute);
+	json_double(j, "hang_wait", o->hang_wait);
+	put_text(j, "sdc", o->sdc);
+	json_int(j, "on_sdc", (int64_t)o->on_sdc);
+	json_double(j, "audit", o->audit);
+}
+
 static void put_options(struct json_out *j, const struct head *h)
 {
 	const struct options *o = h->o;
@@ -110,6 +123,7 @@ static void put_options(struct json_out *j, const struct head *h)
 	json_bool(j, "events", o->events);
 	json_bool(j, "no_events", o->no_events);
 	json_uint(j, "seed", o->seed);
+	put_replicas(j, o);
 	put_tasks(j, o);
 	json_open_array(j, "monitors");
 	for (size_t i = 0; i < o->monitor_count; i++)
@@ -134,6 +148,7 @@ static void put_nodes(struct json_out *j, const struct head *h)
 		json_int(j, "state",
 			 (int64_t)(n->state == NODE_STARTING && n->spare ? NODE_SPARE : n->state));
 		json_bool(j, "unusable", n->unusable);
+		json_bool(j, "wrong", n->wrong);
 		if (n->leave.wanted[0])
 			json_string(j, "wanted", n->leave.wanted);
 		json_uint(j, "slots", n->slots);
@@ -224,11 +239,13 @@ static void put_all(struct json_out *j, struct head *h)
 	json_string(j, "task_due", h->faults.task_due);
 	json_uint(j, "task_due_number", h->faults.task_due_number);
 	json_int(j, "moving_from", h->moves.now ? (int64_t)h->moves.now->from : -1);
+	json_bool(j, "cloning", h->moves.now && h->moves.now->cloned);
 	migrate_put(h, j);
 	put_options(j, h);
 	put_nodes(j, h);
 	put_input(j, h);
 	put_ended(j, h);
+	succession_replicas_put(h, j);
 	json_open_array(j, "report");
 	report_print_inherited(&h->report, j);
 	json_close_array(j);

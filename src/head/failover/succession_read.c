@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "head/head.h"
 #include "head/failover/succession.h"
+#include "head/failover/succession_replicas.h"
 
 static hale_status_t bad(struct error *err, const char *what)
 {
@@ -79,11 +80,21 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .events = truth(v, "events"),
 			      .no_events = truth(v, "no_events"),
 			      .seed = (uint64_t)number(v, "seed"),
+			      .replicas = json_number_int(json_get(v, "replicas"), 1),
+			      .replenish = truth(v, "replenish"),
+			      .hang_after = json_number(json_get(v, "hang_after"), 0),
+			      .hang_compute = json_number(json_get(v, "hang_compute"), 0),
+			      .hang_wait = json_number(json_get(v, "hang_wait"), 0),
+			      .sdc = text_or_null(v, "sdc"),
+			      .on_sdc = (on_sdc_t)number(v, "on_sdc"),
+			      .audit = json_number(json_get(v, "audit"), 0),
 			      .tasks = json_text(json_get(v, "tasks"), NULL),
 			      .due = text_or_null(v, "due")};
 	if (o->ranks < 1 || o->ranks > JOB_RANKS_MAX || argc == 0 || !(o->head_grace > 0) ||
-	    !(o->node_timeout > 0) || !(o->ckpt_every >= 0) || !(o->ckpt_wait >= 0) ||
-	    !(o->ckpt_first > 0) || !(o->overhead > 0 && o->overhead <= 0.5) || !(o->mtbf >= 0) ||
+	    o->replicas < 1 || o->replicas > LIVING_DEGREE_MAX ||
+	    o->ranks * o->replicas > JOB_RANKS_MAX || !(o->audit >= 0) || !(o->node_timeout > 0) ||
+	    !(o->ckpt_every >= 0) || !(o->ckpt_wait >= 0) || !(o->ckpt_first > 0) ||
+	    !(o->overhead > 0 && o->overhead <= 0.5) || !(o->mtbf >= 0) ||
 	    number(v, "on_success") < SUCCESS_DEFAULT || number(v, "on_success") > SUCCESS_REMOVE ||
 	    o->keep < 1 || number(v, "on_closed_output") < CLOSED_DEFAULT ||
 	    number(v, "on_closed_output") > CLOSED_CONTINUE ||
@@ -137,6 +148,7 @@ static hale_status_t read_nodes(const struct json_value *doc, struct head *h, st
 		snprintf(node->host, sizeof(node->host), "%s", json_text(json_get(v, "host"), ""));
 		node->state = state >= 0 && state <= NODE_LOST ? (node_state_t)state : NODE_LOST;
 		node->unusable = truth(v, "unusable");
+		node->wrong = truth(v, "wrong");
 		snprintf(node->leave.wanted, sizeof(node->leave.wanted), "%s",
 			 json_text(json_get(v, "wanted"), ""));
 		node->slots = (uint32_t)number(v, "slots");
@@ -216,6 +228,8 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 		head_rank_reset(h, r, -1);
 	read_ended(doc, h);
 	status = read_nodes(doc, h, nodes, count, err);
+	if (status == HALE_OK && !succession_replicas_restore(h, doc, *count))
+		status = bad(err, "its replicas");
 	if (status == HALE_OK && *nodes)
 		status = read_hosts(doc, h, *nodes, *count, err);
 	if (status == HALE_OK)

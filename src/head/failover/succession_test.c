@@ -282,6 +282,104 @@ static void places_and_nodes_are_where_they_were(void **state)
 	follower_free(&g);
 }
 
+/* Of two ranks in two slots of three: one is dead, one convicted. */
+struct view_fixture {
+	unsigned char lost[6], wanted[2], dropped[6], insists[6];
+	uint32_t homes[6], node_of[6];
+	double died_at[6];
+	struct head_rank ranks[6];
+};
+
+static void view_give(struct view_fixture *v, struct head *h)
+{
+	h->nranks = 6;
+	h->degree = 3;
+	h->ranks = v->ranks;
+	h->view = (struct living){.nranks = 2, .degree = 3, .lost = v->lost, .audits = true};
+	h->moves.clones.homes = v->homes;
+	h->moves.clones.died_at = v->died_at;
+	h->moves.clones.wanted = v->wanted;
+	h->moves.clones.dropped = v->dropped;
+	h->moves.clones.insists = v->insists;
+}
+
+static void view_fill(struct succession_fixture *f, struct view_fixture *v)
+{
+	struct head *h = &f->h;
+
+	*v = (struct view_fixture){.lost = {0, 0, LIVING_LOST, 0, LIVING_CONVICTED, 0},
+				   .wanted = {3, 2},
+				   .dropped = {0, 0, 0, 1, 0, 0},
+				   .insists = {0, 0, 1, 0, 0, 0},
+				   .homes = {0, 0, 2, 1, 0, 0},
+				   .node_of = {0, 0, 0, 1, 0, 2},
+				   .ranks = {[5] = {.convicted = true}}};
+	v->died_at[2] = clock_seconds() - 50;
+	f->o.ranks = 2;
+	f->o.replicas = 3;
+	f->o.sdc = "hash";
+	f->o.hang_wait = 7;
+	f->o.audit = 90;
+	view_give(v, h);
+	h->node_set.placement.node_of = v->node_of;
+	h->view.number = 12;
+	h->moves.clones.only = 4;
+	h->moves.clones.asked = true;
+	h->audit = (struct head_audit){.phase = AUDIT_COMPARES,
+				       .rank = 1,
+				       .main = 1,
+				       .twin = 3,
+				       .witness = 5,
+				       .guilty = 6,
+				       .called = true,
+				       .phase_began = clock_seconds() - 9};
+	snprintf(h->audit.visit.twin, sizeof(h->audit.visit.twin), "n1");
+}
+
+static void the_view_and_the_visit_go_on(void **state)
+{
+	struct succession_fixture *f = *state;
+	struct view_fixture *v = calloc(1, sizeof(*v)), *w = calloc(1, sizeof(*w));
+	struct error err = {HALE_OK, ""};
+	struct follower g;
+	const struct clones *c = &g.h.moves.clones;
+
+	assert_true(v && w);
+	view_fill(f, v);
+	head_save(&f->h);
+	memset(&g, 0, sizeof(g));
+	assert_int_equal(head_record_read(f->dir, f->h.succession.epoch, &g.doc, &err), HALE_OK);
+	assert_int_equal(succession_options(g.doc, &g.o, &g.program, &err), HALE_OK);
+	g.h.up = &head_calls;
+	g.h.o = &g.o;
+	view_give(w, &g.h);
+	assert_int_equal(succession_restore(g.doc, &g.h, &g.nodes, &g.count, &err), HALE_OK);
+	assert_int_equal(g.o.replicas, 3);
+	assert_string_equal(g.o.sdc, "hash");
+	assert_true(g.o.hang_wait == 7 && g.o.audit == 90);
+	assert_int_equal(g.h.view.number, 12);
+	assert_memory_equal(w->lost, v->lost, sizeof(v->lost));
+	assert_memory_equal(w->wanted, v->wanted, sizeof(v->wanted));
+	assert_memory_equal(w->dropped, v->dropped, sizeof(v->dropped));
+	assert_memory_equal(w->insists, v->insists, sizeof(v->insists));
+	assert_memory_equal(w->homes, v->homes, sizeof(v->homes));
+	assert_true(fabs(w->died_at[2] - v->died_at[2]) < 1 && c->only == 4 && c->asked);
+	assert_true(w->ranks[5].convicted && !w->ranks[4].convicted);
+	/* who is dead has ended, and comes back where it was at home */
+	assert_true(w->ranks[2].ended && w->ranks[4].ended && !w->ranks[3].ended);
+	assert_int_equal(g.h.node_set.placement.node_of[2], 2);
+	assert_int_equal(g.h.node_set.placement.node_of[3], 1);
+	assert_int_equal(g.h.audit.phase, AUDIT_COMPARES);
+	assert_true(g.h.audit.main == 1 && g.h.audit.twin == 3 && g.h.audit.witness == 5);
+	assert_true(g.h.audit.guilty == 6 && g.h.audit.called && !g.h.audit.stuck);
+	assert_true(fabs(g.h.audit.phase_began - f->h.audit.phase_began) < 1);
+	assert_string_equal(g.h.audit.visit.twin, "n1");
+	follower_free(&g);
+	free(v);
+	free(w);
+	f->h.degree = 1;
+}
+
 static void the_state_of_the_job_goes_on(void **state)
 {
 	struct succession_fixture *f = *state;
@@ -476,6 +574,7 @@ int main(void)
 	    WITH_HEAD(options_are_those_of_the_head_before),
 	    WITH_HEAD(exit_statuses_are_those_of_the_ranks_that_have_ended),
 	    WITH_HEAD(places_and_nodes_are_where_they_were),
+	    WITH_HEAD(the_view_and_the_visit_go_on),
 	    WITH_HEAD(the_state_of_the_job_goes_on),
 	    WITH_HEAD(one_head_takes_an_epoch),
 	    WITH_HEAD(what_does_not_count_is_not_written),

@@ -23,6 +23,7 @@
 #include "wire/lease/lease.h"
 #include "head/migration/migrate_private.h"
 #include "head/failover/succession.h"
+#include "head/failover/takeover_replicas.h"
 #include "head/watch/watch.h"
 #include "policy/failover.h"
 
@@ -44,7 +45,7 @@ struct takeover {
 
 bool takeover_possible(const struct head *h)
 {
-	return h->o->head_grace > 0 && h->o->replicas <= 1;
+	return h->o->head_grace > 0;
 }
 
 bool takeover_settled(const struct head *h)
@@ -119,11 +120,15 @@ static void take_rank(struct head *h, uint32_t rank, const struct attach_rank *k
 	struct takeover *t = h->succession.takeover;
 	struct node_set_rank *r = &h->node_set.ranks[rank];
 
-	/* the end of who was about to move is told once more, behind the last of its output */
-	bool told =
+	/* the end of who was about to move, or was a replica, is told once more, behind the last of
+	 * its output */
+	bool moves =
 	    h->moves.now && h->moves.now->phase == GOING && h->moves.now->movers[rank].moves;
+	bool told = moves || h->degree > 1;
 
-	r->pid = told ? k->member : k->flags & ATTACH_ENDED ? 0 : k->pid;
+	if (replicas_is_lost(h, rank)) /* the last head knew it */
+		return;
+	r->pid = moves ? k->member : !(k->flags & ATTACH_ENDED) ? k->pid : told ? k->group : 0;
 	r->group = k->group;
 	r->member = k->member;
 	r->met = (k->flags & ATTACH_MET) != 0;
@@ -131,9 +136,11 @@ static void take_rank(struct head *h, uint32_t rank, const struct attach_rank *k
 	r->initialized = (k->flags & ATTACH_INITIALIZED) != 0;
 	r->finalized = (k->flags & ATTACH_FINALIZED) != 0;
 	h->mpi_seen = h->mpi_seen || r->mpi;
-	for (int i = 0; again && i < 2; i++)
+	if (h->degree > 1)
+		takeover_replica_prints(h, rank, k->first);
+	for (int i = 0; h->degree == 1 && again && i < 2; i++)
 		output_position_begin(&r->out[i], k->first[i]);
-	for (int i = 0; !again && i < 2; i++) {
+	for (int i = 0; h->degree == 1 && !again && i < 2; i++) {
 		uint64_t printed = t->printed[rank][i];
 
 		r->passed[i] = r->out[i].handed = printed == OUTPUT_DAEMON_UNKNOWN ? 0 : printed;
@@ -147,7 +154,8 @@ static void take_rank(struct head *h, uint32_t rank, const struct attach_rank *k
 		breaks(t, "rank %u was not started", rank);
 	if (k->flags & ATTACH_ENDED && !told)
 		t->status[rank] = k->status;
-	else if (h->recovery.target && (k->flags & ATTACH_SPAWNED) && !r->met)
+	else if (h->recovery.target && (k->flags & ATTACH_SPAWNED) && !r->met &&
+		 !(k->flags & ATTACH_ENDED && !moves))
 		breaks(t, "rank %u was being rebuilt", rank);
 	h->ranks[rank].aborted = (k->flags & ATTACH_ABORTED) != 0;
 	h->ranks[rank].abort_code = k->abort_code;
@@ -207,6 +215,8 @@ void takeover_attached(void *head, struct node *n, const struct message *m)
 		h->generation = a.generation;
 	if (a.move > h->generation)
 		h->generation = a.move;
+	if (a.view > h->view.number)
+		h->view.number = a.view;
 	n->attach.move = a.move;
 	n->attach.move_stop = a.move_stop;
 	n->attach.move_went = a.move_went != 0;
@@ -379,7 +389,9 @@ static void follow(struct head *h)
 		go_back(h, why ? why : h->succession.takeover->why);
 		break;
 	case FAILOVER_GIVE_UP_MOVE:
-		migrate_inherit(h, h->succession.takeover->move, moving_from(h));
+		migrate_inherit(
+		    h, h->succession.takeover->move, moving_from(h),
+		    json_truth(json_get(h->succession.takeover->doc, "cloning"), false));
 		break;
 	case FAILOVER_GO_ON:
 		migrate_go_on(h);
@@ -483,11 +495,13 @@ static void settle(void *arg)
 			 "may come twice");
 	node_set_refuse_asks(&h->node_set);
 	levels_learn(h);
+	takeover_replicas_settle(h, t->old_state);
 	go_on(h);
 	if (h->state == JOB_RUNNING || h->state == JOB_CLEARING)
 		levels_inherit(h, json_get(t->doc, "levels"));
 	if (h->state == JOB_RUNNING)
 		leave_inherit(h, false);
+	takeover_replicas_go_on(h, t->old_state);
 	if (h->state == JOB_RUNNING) {
 		h->begin_said = true;
 		head_say(h, "job %s has a head again (number %u)", h->id.job, h->succession.epoch);
@@ -588,6 +602,8 @@ hale_status_t takeover_begin(struct head *h, struct error *err)
 		for (int i = 0; i < 2; i++)
 			output_position_go_on(&h->node_set.ranks[r].out[i], t->printed[r][i],
 					      t->printed[r][i]);
+	if (h->node_set.ranks)
+		takeover_replicas_begin(h);
 	if (status == HALE_OK) {
 		record_attached(h);
 		settle_if_all(h); /* of nodes that are all lost nobody answers */
@@ -624,9 +640,11 @@ static int run(struct takeover *t, uint32_t epoch, const struct takeover_start *
 		if (start->report)
 			o.report = start->report;
 		t->folder = start->folder;
-		t->printed = calloc((size_t)o.ranks, sizeof(*t->printed));
-		t->status = malloc((size_t)o.ranks * sizeof(*t->status));
-		for (long r = 0; t->status && r < o.ranks; r++)
+		long processes = o.ranks * o.replicas;
+
+		t->printed = calloc((size_t)processes, sizeof(*t->printed));
+		t->status = malloc((size_t)processes * sizeof(*t->status));
+		for (long r = 0; t->status && r < processes; r++)
 			t->status[r] = -1;
 		exit_status = t->printed && t->status
 				  ? start->head(&(struct head_start){.options = &o,

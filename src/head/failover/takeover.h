@@ -46,6 +46,10 @@ uint64_t takeover_printed(const struct head *h, uint32_t rank, int stream);
 /* A rank has ended. True: the takeover has not settled yet, and the head deals with that end when
  * it has. */
 bool takeover_ended(struct head *h, uint32_t rank, int status);
+/* A process tells of a silent error. True: the takeover has not settled yet, and the head deals
+ * with that when it has. */
+struct proto_sdc;
+bool takeover_found(struct head *h, uint32_t process, const struct proto_sdc *sdc);
 /* Begins the takeover, in a head that takeover_run has made. */
 hale_status_t takeover_begin(struct head *h, struct error *err);
 

@@ -183,7 +183,7 @@ static void order(struct head *h, uint32_t rank, enum copy_kind kind)
 	l->outstanding++;
 	node_set_tell(&h->node_set, k->owner,
 		      &(struct message){.type = MSG_COPY,
-					.rank = rank,
+					.rank = store_part_image(p),
 					.id = l->id,
 					.base = h->succession.epoch,
 					.flags = kind,
@@ -487,6 +487,7 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 {
 	struct levels *l = &h->levels;
 	struct level_part *k;
+	uint32_t process;
 	bool good = m->value == HALE_OK, *waits;
 
 	if (m->type == MSG_COPIES_HELD) {
@@ -498,9 +499,10 @@ void levels_copied(struct head *h, const struct node *n, const struct message *m
 		return;
 	}
 	/* orders of an earlier head may have been for another partner */
-	if (l->id == 0 || m->id != l->id || m->base != h->succession.epoch || m->rank >= h->nranks)
+	if (l->id == 0 || m->id != l->id || m->base != h->succession.epoch ||
+	    !store_part_of_image(&l->manifest, m->rank, &process))
 		return;
-	k = &l->parts[m->rank];
+	k = &l->parts[process];
 	waits = m->flags == COPY_PARTNER ? &k->copying : &k->sharing;
 	if (!*waits || k->owner != n->index)
 		return;

@@ -75,7 +75,7 @@ static bool add_held(struct head *h, struct store_manifest *m, const struct leve
 		for (uint32_t i = 0; i < p->copies; i++)
 			known = known || p->on[i] == index;
 		if (!p->file[0] || known || p->copies == STORE_COPIES_MAX ||
-		    !has(k, m->id, r, p->bytes))
+		    !has(k, m->id, store_part_image(p), p->bytes))
 			continue;
 		levels_add_holder(p, index);
 		more = true;

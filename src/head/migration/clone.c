@@ -77,9 +77,9 @@ static uint32_t place_for(const struct head *h, uint32_t process, const struct c
 	for (uint32_t i = 0; fine && i < planned; i++)
 		places.there[plan[i].to] += plan[i].replaces == LIVING_NOWHERE;
 	to = insisted(h, process) ? h->moves.clones.homes[process]
-	     : fine ? place_replica(places.nodes, places.there, beside, count,
-				    h->moves.clones.homes[process])
-		    : count;
+	     : fine		  ? place_replica(places.nodes, places.there, beside, count,
+						  h->moves.clones.homes[process])
+				  : count;
 	clone_places_fini(&places);
 	free(beside);
 	return to;
@@ -89,15 +89,15 @@ static uint32_t place_for(const struct head *h, uint32_t process, const struct c
 
 hale_status_t clone_refuse_moves(const struct head *h, bool by_files, struct error *err)
 {
-	if (h->view.audits || h->shadows.of)
+	if (h->shadows.of)
 		return error_set(err, HALE_ERR_UNSUPPORTED,
-				 "processes of a job with %s don't move in this version",
-				 h->view.audits ? "--audit" : "--shadows");
+				 "processes of a job with --shadows don't move in this version");
 	if (h->degree > 1 && by_files)
 		return error_set(
 		    err, HALE_ERR_UNSUPPORTED,
-		    "processes of a job with replicas don't move by files in this version; "
-		    "leave out --via-files");
+		    "processes of a job with %s don't move by files in this version; leave out "
+		    "--via-files",
+		    h->view.audits ? "--audit" : "replicas");
 	return HALE_OK;
 }
 
@@ -348,6 +348,7 @@ static hale_status_t check_asked(const struct head *h, uint32_t rank, struct err
 void clone_drop(struct head *h, uint32_t process)
 {
 	h->moves.clones.dropped[process] = 1;
+	head_save(h);
 	node_set_signal(&h->node_set, process, SIGKILL);
 }
 
@@ -391,6 +392,7 @@ hale_status_t clone_degree(struct head *h, uint32_t degree, struct error *err)
 	for (uint32_t r = 0; status == HALE_OK && r < h->view.nranks; r++)
 		status = rank_wants(h, r, degree, err);
 	h->moves.clones.asked = true;
+	head_save(h);
 	clone_soon(h);
 	return status;
 }
@@ -420,6 +422,7 @@ hale_status_t clone_rank(struct head *h, uint32_t rank, const struct node *to, u
 		return error_set(err, HALE_ERR_NODE, "node %s takes no process now", to->name);
 	status = rank_wants(h, rank, living_count(&h->view, rank) + 1, err);
 	h->moves.clones.asked = true;
+	head_save(h);
 	clone_soon(h);
 	return status;
 }
@@ -518,6 +521,19 @@ static void copy_say(struct head *h, uint32_t process, const struct report_clone
 		    stood);
 }
 
+/* By a head that has died before it had written down that all is over. */
+static bool was_told(const struct head *h, const struct report_clone *c)
+{
+	for (size_t i = 0; i < h->report.clone_count; i++) {
+		const struct report_clone *o = &h->report.clones[i];
+		double apart = o->at_seconds - c->at_seconds;
+
+		if (o->rank == c->rank && o->slot == c->slot && apart > -0.01 && apart < 0.01)
+			return true;
+	}
+	return false;
+}
+
 static void copy_done(struct head *h, uint32_t process, double now)
 {
 	const struct migration *v = h->moves.now;
@@ -540,7 +556,7 @@ static void copy_done(struct head *h, uint32_t process, double now)
 
 	snprintf(c.from, sizeof(c.from), "%s", node_set_node_of(&h->node_set, m->source)->name);
 	snprintf(c.to, sizeof(c.to), "%s", h->node_set.nodes[v->coming[process]].name);
-	if (!h->view.audits) { /* visits tell of theirs */
+	if (!h->view.audits && !was_told(h, &c)) { /* visits tell of theirs */
 		report_add_clone(&h->report, &c);
 		record_begin(&j, "replica cloned");
 		report_print_clone(&c, &j);

@@ -159,13 +159,14 @@ struct migration *migrate_create(struct head *h, uint32_t from)
 	return NULL;
 }
 
-void migrate_inherit(struct head *h, uint32_t id, uint32_t from)
+void migrate_inherit(struct head *h, uint32_t id, uint32_t from, bool cloned)
 {
 	struct migration *v = migrate_create(h, from);
 
 	if (!v)
 		return;
 	v->generation = id;
+	v->cloned = cloned;
 	memcpy(v->coming, h->node_set.placement.node_of, h->nranks * sizeof(*v->coming));
 	v->phase = PREPARING;
 	h->ckpt.chain.broken = true;

@@ -89,7 +89,7 @@ bool migrate_node_lost(struct head *h, const struct node *node, uint32_t *rank);
 
 /* One that nobody has told to go on yet: all ranks stay. id: the generation that it was to lead to.
  */
-void migrate_inherit(struct head *h, uint32_t id, uint32_t from);
+void migrate_inherit(struct head *h, uint32_t id, uint32_t from, bool cloned);
 struct json_value;
 struct json_out;
 struct attach_rank;
@@ -108,6 +108,8 @@ bool migrate_to_lost(const struct head *h);
 /* Those that are behind hear GO; then the rest. */
 void migrate_go_again(struct head *h);
 void migrate_go_on(struct head *h);
+/* Copies that GO was written down for are their processes, whoever has heard it. */
+void migrate_clones_go(struct head *h);
 
 /* ---- jobs with replicas (clone.c) ---- */
 

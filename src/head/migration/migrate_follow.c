@@ -11,6 +11,7 @@
  *   RELEASE, or the end   GO                 RELEASE
  *
  * docs/models/succeed.pml, run in all its states by tests/spin_succeed.sh. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -33,7 +34,26 @@ static void put_ranks(const struct head *h, struct json_out *j)
 	json_close_array(j);
 	json_open_array(j, "coming");
 	for (uint32_t r = 0; r < h->nranks; r++)
-		json_uint(j, NULL, v->coming[r]);
+		json_int(j, NULL, v->coming[r] == LIVING_NOWHERE ? -1 : (int64_t)v->coming[r]);
+	json_close_array(j);
+}
+
+static void put_cloned(const struct head *h, struct json_out *j)
+{
+	const struct migration *v = h->moves.now;
+
+	json_bool(j, "released", v->phase == RELEASING);
+	if (!v->cloned)
+		return;
+	json_double(j, "quiet_at", head_record_real(v->quiet_at));
+	json_double(j, "gone_at", head_record_real(v->gone_at));
+	json_open_array(j, "sources"); /* and what each has sent */
+	for (uint32_t r = 0; r < h->nranks; r++) {
+		if (!v->movers[r].moves)
+			continue;
+		json_uint(j, NULL, v->movers[r].source);
+		json_uint(j, NULL, v->movers[r].bytes);
+	}
 	json_close_array(j);
 }
 
@@ -50,6 +70,7 @@ void migrate_put(const struct head *h, struct json_out *j)
 	if (v->folder)
 		json_string(j, "folder", v->folder);
 	put_ranks(h, j);
+	put_cloned(h, j);
 	json_uint(j, "bytes", v->bytes);
 	json_uint(j, "relayed", v->relayed);
 	json_uint(j, "stopped", v->stopped);
@@ -69,6 +90,29 @@ static uint64_t number(const struct json_value *doc, const char *key)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
+/* Of copies whose sources stay. */
+static bool read_sources(struct head *h, const struct json_value *ranks,
+			 const struct json_value *list)
+{
+	struct migration *v = h->moves.now;
+
+	v->cloned = list != NULL;
+	if (v->cloned && (h->degree == 1 || json_count(list) != 2 * json_count(ranks)))
+		return false;
+	for (size_t i = 0; v->cloned && i < json_count(ranks); i++) {
+		struct mover *m = &v->movers[json_number_int(json_at(ranks, i), 0)];
+		int64_t source = json_number_int(json_at(list, 2 * i), -1);
+
+		if (source < 0 || source >= h->nranks)
+			return false;
+		m->source = (uint32_t)source;
+		m->replaces = LIVING_NOWHERE;
+		m->bytes = (uint64_t)json_number_int(json_at(list, 2 * i + 1), 0);
+		v->to = v->coming[m - v->movers];
+	}
+	return true;
+}
+
 static bool read_ranks(struct head *h, const struct json_value *doc)
 {
 	const struct json_value *ranks = json_get(doc, "ranks"), *coming = json_get(doc, "coming");
@@ -79,21 +123,25 @@ static bool read_ranks(struct head *h, const struct json_value *doc)
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		int64_t k = json_number_int(json_at(coming, r), -1);
 
-		if (k < 0 || k >= h->node_set.count)
+		if (k < 0 && replicas_is_lost(h, r))
+			k = LIVING_NOWHERE;
+		else if (k < 0 || k >= h->node_set.count)
 			return false;
 		v->coming[r] = (uint32_t)k;
 	}
-	v->phase = RELEASING;
+	v->phase = json_truth(json_get(doc, "released"), true) ? RELEASING : GOING;
 	for (size_t i = 0; i < json_count(ranks); i++) {
 		int64_t r = json_number_int(json_at(ranks, i), -1);
 
 		if (r < 0 || r >= h->nranks)
 			return false;
+		if (v->coming[r] == LIVING_NOWHERE)
+			return false;
 		v->movers[r].moves = true;
-		if (h->node_set.placement.node_of[r] != v->coming[r])
+		if (!json_get(doc, "sources") && h->node_set.placement.node_of[r] != v->coming[r])
 			v->phase = GOING;
 	}
-	return true;
+	return read_sources(h, ranks, json_get(doc, "sources"));
 }
 
 static void read_figures(struct head *h, const struct json_value *doc)
@@ -111,6 +159,8 @@ static void read_figures(struct head *h, const struct json_value *doc)
 	v->stopped = number(doc, "stopped");
 	v->began = head_record_since(doc, "began");
 	v->stopped_at = head_record_since(doc, "stopped_at");
+	v->quiet_at = head_record_since(doc, "quiet_at");
+	v->gone_at = head_record_since(doc, "gone_at");
 	v->moved_at = clock_seconds();
 }
 
@@ -136,7 +186,7 @@ hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struc
 		v->movers[r].moved = v->movers[r].moves && v->phase == RELEASING;
 	h->node_set.coming = v->coming;
 	h->node_set.let_go = true;
-	if (h->node_set.nodes[v->from].leave.wanted[0])
+	if (!v->cloned && h->node_set.nodes[v->from].leave.wanted[0])
 		node_leave_event(&h->node_set.nodes[v->from], LEAVE_MIGRATES);
 	return HALE_OK;
 }
@@ -201,6 +251,24 @@ static void release_again(struct head *h)
 		node_set_tell(
 		    &h->node_set, k,
 		    &(struct message){.type = MSG_MOVE_RELEASE, .id = n->attach.move_stop});
+	}
+}
+
+void migrate_clones_go(struct head *h)
+{
+	struct migration *v = h->moves.now;
+
+	if (!v || !v->cloned || v->phase != GOING)
+		return;
+	clone_goes(h);
+	migrate_release_if_moved(h);
+	for (uint32_t r = 0; h->moves.now == v && r < h->nranks; r++) {
+		const struct mover *m = &v->movers[r];
+
+		if (!m->moves || !m->copy_ended)
+			continue;
+		h->node_set.ranks[r].pid = 0;
+		head_rank_ended(h, r, WIFSIGNALED(m->copy_status) ? m->copy_status : SIGKILL);
 	}
 }
 

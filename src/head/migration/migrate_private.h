@@ -111,5 +111,7 @@ void clone_follow_move(struct head *h);
 
 /* migrate_rounds.c */
 void migrate_over_if_resumed(struct head *h);
+/* Releases the copies once all sources have ended, or if none has to. */
+void migrate_release_if_moved(struct head *h);
 
 #endif

@@ -161,7 +161,7 @@ static bool settled(const struct head *h)
 static bool may_begin(const struct head *h)
 {
 	return head_all_ready(h) && h->ckpt.phase == CKPT_IDLE && h->put_off.count == 0 &&
-	       !head_checking(h);
+	       !head_checking(h) && !head_visiting(h);
 }
 
 static void begin(struct head *h, struct migrate_wish *w)

@@ -39,8 +39,6 @@ static bool all_stopped(const struct head *h)
 	return true;
 }
 
-static void release_if_moved(struct head *h);
-
 /* Sends GO when all copies are whole and all ranks stand still. A rank that still ran would look
  * for its peers where they no longer are. */
 static void go_if_whole(struct head *h)
@@ -63,7 +61,7 @@ static void go_if_whole(struct head *h)
 	if (!v->cloned) /* no source has to end */
 		return;
 	clone_goes(h);
-	release_if_moved(h);
+	migrate_release_if_moved(h);
 }
 
 bool migrate_all_resumed(const struct head *h)
@@ -83,8 +81,8 @@ void migrate_over_if_resumed(struct head *h)
 		migrate_done(h);
 }
 
-/* Releases the copies once all sources have ended: the copies are the ranks from then on. */
-static void release_if_moved(struct head *h)
+/* The copies are the ranks from then on. */
+void migrate_release_if_moved(struct head *h)
 {
 	struct migration *v = h->moves.now;
 
@@ -124,7 +122,7 @@ bool migrate_ended(struct head *h, uint32_t rank, int status)
 			 rank);
 	loop_timer_clear(&h->loop, &h->ranks[rank].lost);
 	v->movers[rank].moved = true;
-	release_if_moved(h);
+	migrate_release_if_moved(h);
 	return true;
 }
 

@@ -168,6 +168,8 @@ struct node_set_handler {
 	void (*ended)(void *arg, uint32_t rank, int status);
 	/* --hang-after: somebody has stopped it so many milliseconds ago. */
 	void (*hung)(void *arg, uint32_t rank, int32_t ms);
+	/* --hang-after wait=: the process has made so many calls of MPI, and waits in one. */
+	void (*beat)(void *arg, uint32_t rank, uint64_t calls, bool waits);
 	/* A process that said HELLO is gone, while the shell that started it lives on. */
 	void (*stray)(void *arg, uint32_t rank);
 	/* Answers of all nodes to node_set_clear, node_set_check, node_set_look. */
@@ -379,6 +381,10 @@ void node_set_echo_lost(struct node_set *c, uint32_t process);
 void node_set_echo_returned(struct node_set *c, uint32_t process, const uint64_t position[3]);
 /* It begins as a checkpoint has it, alone of its rank. */
 void node_set_echo_restored(struct node_set *c, uint32_t process, const uint64_t position[3]);
+/* Under a new head: of the rank's stream i (0, 1) so much is printed; the process prints once more
+ * from there on, and what is before others have to say. */
+void node_set_echo_follow(struct node_set *c, uint32_t rank, int i, uint64_t printed);
+void node_set_echo_again(struct node_set *c, uint32_t process, const uint64_t first[2]);
 /* All that the process had printed at that position was passed on. */
 bool node_set_echo_has(const struct node_set *c, uint32_t process, const uint64_t position[3]);
 /* What was printed of the rank of that process; i 0: stdout, 1: stderr. */

@@ -90,6 +90,18 @@ void node_set_echo_restored(struct node_set *c, uint32_t process, const uint64_t
 	}
 }
 
+void node_set_echo_follow(struct node_set *c, uint32_t rank, int i, uint64_t printed)
+{
+	c->echoes[rank][i].spoken = printed;
+	output_position_go_on(&c->ranks[rank].out[i], printed, printed);
+	c->ranks[rank].passed[i] = c->ranks[rank].out[i].handed = printed;
+}
+
+void node_set_echo_again(struct node_set *c, uint32_t process, const uint64_t first[2])
+{
+	node_set_echo_returned(c, process, (const uint64_t[3]){0, first[0], first[1]});
+}
+
 bool node_set_echo_has(const struct node_set *c, uint32_t process, const uint64_t position[3])
 {
 	uint32_t rank = living_rank_of(process, ranks_of(c));

@@ -237,20 +237,29 @@ static void output_position_differs(void *arg, struct output_position *p)
 	c->handler.differs(c->handler.arg, p->rank, p->which);
 }
 
+static void passed_say(struct node_set *c, uint32_t process, int which, uint64_t at)
+{
+	node_send(
+	    &c->nodes[c->placement.node_of[process]],
+	    &(struct message){.type = MSG_PASSED, .rank = process, .value = which, .number = at});
+}
+
+/* Of replicas each keeps what none has printed for certain. */
 static void passed_tell(void *arg)
 {
 	struct node_set *c = arg;
 
-	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++) {
+	uint32_t ranks = c->nranks / c->config.setup.degree;
+
+	for (uint32_t r = 0; c->laid_out && r < ranks; r++) {
 		for (int i = 0; i < 2; i++) {
 			uint64_t at = c->ranks[r].out[i].handed;
 
 			if (at == c->ranks[r].passed[i])
 				continue;
 			c->ranks[r].passed[i] = at;
-			node_send(&c->nodes[c->placement.node_of[r]],
-				  &(struct message){
-				      .type = MSG_PASSED, .rank = r, .value = i + 1, .number = at});
+			for (uint32_t p = r; p < c->nranks; p += ranks)
+				passed_say(c, p, i + 1, at);
 		}
 	}
 }

@@ -106,7 +106,8 @@ static void take_looked(struct node *n, const struct message *m)
 	memcpy(&p, m->bytes, sizeof(p));
 	for (size_t i = 0; i < rest / sizeof(struct profile_process); i++)
 		take_process(n->node_set, m->id,
-			     (const char *)m->bytes + sizeof(p) + i * sizeof(struct profile_process));
+			     (const char *)m->bytes + sizeof(p) +
+				 i * sizeof(struct profile_process));
 	n->asks.looked = m->id;
 	for (struct node_set_look *l = n->node_set->looks.list; l; l = l->next) {
 		if (l->id == m->id) {
@@ -349,6 +350,9 @@ static void take_of_rank(struct node *n, const struct message *m)
 		break;
 	case MSG_HUNG:
 		c->handler.hung(c->handler.arg, m->rank, m->value);
+		break;
+	case MSG_BEAT:
+		c->handler.beat(c->handler.arg, m->rank, m->number, m->flags != 0);
 		break;
 	case MSG_STRAY:
 		c->handler.stray(c->handler.arg, m->rank);

@@ -67,7 +67,7 @@ static hale_status_t check_link(struct head *h, const struct store_manifest *m, 
 			return error_set(err, HALE_ERR_NODE,
 					 "the image of rank %u was on node %s%s only, which is not "
 					 "there",
-					 r, m->holders[p->on[0]].node,
+					 r % (m->nranks / m->degree), m->holders[p->on[0]].node,
 					 p->copies > 1 ? " and its partner" : "");
 	}
 	return HALE_OK;
@@ -107,13 +107,13 @@ bool levels_fetch_needed(const struct head *h)
 
 /* ---- one image ---- */
 
-static void spec_add(struct fetch_rank *f, const char *folder, uint32_t id, uint32_t rank,
-		     uint64_t sum)
+static void spec_add(struct fetch_rank *f, const char *folder, uint32_t id,
+		     const struct store_part *p)
 {
 	char *more;
 
 	if (asprintf(&more, "%s:%s/%u/" JOB_IMAGE_NAME "=%016" PRIx64, f->spec ? f->spec : "",
-		     folder, id, rank, sum) < 0)
+		     folder, id, store_part_image(p), p->checksum) < 0)
 		return;
 	free(f->spec);
 	f->spec = more;
@@ -133,7 +133,7 @@ static void ask(struct head *h, uint32_t rank, const struct node *from, const ch
 	node_set_tell(
 	    &h->node_set, node,
 	    &(struct message){.type = MSG_COPY,
-			      .rank = rank,
+			      .rank = store_part_image(p),
 			      .id = h->recovery.chain[k->link],
 			      .base = f->generation,
 			      .flags = COPY_FETCH,
@@ -180,7 +180,8 @@ static bool try_shared(struct head *h, uint32_t rank, const struct store_part *p
 	if (!info)
 		return false;
 	snprintf(path, sizeof(path), "%s/%u/%s", job_folder, id, p->file);
-	if (store_verify_file(path, rank, p->bytes, p->checksum, false, &err) == HALE_OK &&
+	if (store_verify_file(path, store_part_image(p), p->bytes, p->checksum, false, &err) ==
+		HALE_OK &&
 	    read_that(path, p, info, &err) == HALE_OK) {
 		good = true;
 		link_done(h, rank, info->identity.base, info->program, job_folder, id);
@@ -235,7 +236,8 @@ static void refuse(struct head *h, uint32_t rank)
 	const struct fetch_rank *k = &h->levels.fetch->ranks[rank];
 
 	h->levels.fetch->over = true;
-	recover_refuse(h, "the image of rank %u can't be had: %s", rank,
+	recover_refuse(h, "the image of rank %u can't be had: %s",
+		       living_rank_of(rank, h->view.nranks),
 		       k->why[0] ? k->why : "no node that is there has it");
 	if (k->damaged)
 		recover_reject(h);
@@ -288,7 +290,7 @@ static bool link_done(struct head *h, uint32_t rank, uint32_t base, const char *
 {
 	struct fetch_rank *k = &h->levels.fetch->ranks[rank];
 
-	spec_add(k, folder, id, rank, h->levels.fetch->links[k->link].parts[rank].checksum);
+	spec_add(k, folder, id, &h->levels.fetch->links[k->link].parts[rank]);
 	if (k->link == 0)
 		snprintf(k->program, sizeof(k->program), "%s",
 			 program[0] == '/' ? program : h->program->path);
@@ -345,23 +347,24 @@ void levels_fetch_answer(struct head *h, const struct node *n, const struct mess
 {
 	struct fetch *f = h->levels.fetch;
 	struct fetch_rank *k;
+	uint32_t rank;
 
-	if (!f || !m || f->over || m->base != f->generation || m->rank >= h->nranks ||
-	    h->state != JOB_RESTORING)
+	if (!f || !m || f->over || m->base != f->generation || h->state != JOB_RESTORING ||
+	    !store_part_of_image(&h->recovery.manifest, m->rank, &rank))
 		return;
-	k = &f->ranks[m->rank];
+	k = &f->ranks[rank];
 	if (!k->waits || k->at != n->index || m->id != h->recovery.chain[k->link])
 		return;
 	k->waits = false;
 	f->outstanding--;
 	if (m->value != HALE_OK) {
-		not_there(h, m->rank, (hale_status_t)m->value, m->text);
+		not_there(h, rank, (hale_status_t)m->value, m->text);
 	} else {
 		const char *folder = k->folder ? k->folder : n->copies.folder;
 
 		if (!k->folder)
-			add_copy(f, k->link, m->rank, n);
-		link_done(h, m->rank, (uint32_t)m->number, m->text, folder, m->id);
+			add_copy(f, k->link, rank, n);
+		link_done(h, rank, (uint32_t)m->number, m->text, folder, m->id);
 	}
 	if (h->levels.fetch == f)
 		go_on_if_all(h);

@@ -34,6 +34,7 @@ struct attach_rank {
  * same build, so it travels as it lies in memory. */
 struct attach_node {
 	uint32_t generation, epoch, last_id;
+	uint32_t view;	    /* of a job with replicas: the newest that its ranks have heard of */
 	uint32_t move;	    /* of a migration that is under way there; 0: none */
 	uint32_t move_went; /* its segment counts already */
 	uint32_t cores, paused;

@@ -73,6 +73,7 @@ enum { STDIN_WINDOW = 65536 };
 	M(MSG_ENDED, "rv")	  /* the launched process has ended; v: waitpid's status */        \
 	M(MSG_HUNG, "rv")	  /* somebody has stopped it, v ms ago; v < 0: it computes for */  \
 	/* -v ms of processor time, and calls no MPI */                                            \
+	M(MSG_BEAT, "rfn")	 /* it has made n calls of MPI; f 1: it waits in one */            \
 	M(MSG_STRAY, "r")	 /* who said HELLO is gone, the shell around it is not */          \
 	M(MSG_OUTPUT, "rvx")	 /* bytes of its stream v (1: stdout, 2: stderr) */                \
 	M(MSG_CLEARED, "i")	 /* nothing is left of generation i */                             \

@@ -46,6 +46,7 @@ void *setup_write(const struct setup *s, size_t *len)
 	fwrite(&s->grace_ns, sizeof(s->grace_ns), 1, f);
 	fwrite(&s->hang_ns, sizeof(s->hang_ns), 1, f);
 	fwrite(&s->compute_ns, sizeof(s->compute_ns), 1, f);
+	fwrite(&s->wait_ns, sizeof(s->wait_ns), 1, f);
 	put_u32(f, s->epoch);
 	fwrite(s->secret, sizeof(s->secret), 1, f);
 	put_text(f, s->job);
@@ -130,6 +131,7 @@ bool setup_read(const void *bytes, size_t len, struct setup *s)
 	get(&in, &s->grace_ns, sizeof(s->grace_ns));
 	get(&in, &s->hang_ns, sizeof(s->hang_ns));
 	get(&in, &s->compute_ns, sizeof(s->compute_ns));
+	get(&in, &s->wait_ns, sizeof(s->wait_ns));
 	get(&in, &s->epoch, sizeof(s->epoch));
 	get(&in, s->secret, sizeof(s->secret));
 	s->job = get_text(&in);

@@ -36,7 +36,8 @@ struct setup {
 	uint64_t grace_ns;    /* so long it waits for another head; 0: not at all */
 	uint64_t hang_ns;     /* ranks that stand still for so long are told; 0: none */
 	uint64_t compute_ns;  /* … that compute for so long without MPI; 0: none */
-	uint32_t epoch;	      /* of the head */
+	uint64_t wait_ns; /* … and how many calls each has made, some times in so long; 0: not */
+	uint32_t epoch;	  /* of the head */
 	unsigned char secret[SEGMENT_SECRET]; /* by which ranks know each other over the network */
 	const char *job, *name;
 	const char *program; /* path for execve */
