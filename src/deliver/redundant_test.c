@@ -21,14 +21,14 @@ enum {
 	CONTEXTS = 2,
 	MESSAGES = 8, /* of each rank to each other one */
 	ROOM = 3,     /* records in a queue */
-	RECORD = 64,  /* bytes in a record */
+	RECORD = 64,  /* bytes in a record, or after a restart elsewhere twice as many */
 	LONGEST = 300,
-	LENT = 150, /* longer messages are lent, where that is wanted */
+	LENT = 90, /* longer messages are lent, where that is wanted */
 };
 
 struct redundant_record {
 	struct envelope envelope;
-	unsigned char payload[RECORD];
+	unsigned char payload[2 * RECORD];
 };
 
 struct redundant_queue {
@@ -57,6 +57,7 @@ static uint32_t degree = 2, processes = 2 * RANKS;
 static enum compare_mode compare;
 static uint32_t lend_min = UINT32_MAX;
 static uint32_t loans, refusals;
+static bool resizes; /* records have now more room, now less */
 static bool shadows; /* the second process of each rank is slow and mute (docs/shadows.md) */
 /* --sdc: of the records of this replica of each rank, those from the flip_at'th on, each
  * flip_each'th, get a wrong bit (0: none) */
@@ -93,7 +94,7 @@ void link_sdc_tell(struct proto_sdc *found)
 	told_count++;
 }
 
-static const size_t record_max = RECORD;
+static size_t record_max = RECORD;
 
 /* What can be wrong without the channel itself being broken. */
 static void maybe_flip(struct redundant_record *r)
@@ -112,7 +113,7 @@ static void maybe_flip(struct redundant_record *r)
 static bool queue_send(uint32_t to, const struct envelope *e, const void *payload)
 {
 	struct redundant_queue *q = &queue[me][to];
-	assert_true(e->length <= RECORD);
+	assert_true(e->length <= record_max);
 	if (shadows && redundant_is_shadow())
 		assert_true(e->kind != RECORD_EAGER && e->kind != RECORD_SYNC &&
 			    e->kind != REPLICA_BIG && e->kind != REPLICA_PART);
@@ -444,9 +445,12 @@ static int job(unsigned seed, size_t kept_max, const uint32_t *victim, const int
 			if (process[victim[i]].dead && !lost[victim[i]] && steps >= noticed[i])
 				death_publish(victim[i]);
 		}
+		if (resizes && draw(20) == 0)
+			record_max = RECORD * (1 + draw(2));
 		random_step();
 	}
 	everything_ends();
+	record_max = RECORD;
 	return steps;
 }
 
@@ -504,6 +508,7 @@ static int lent_over(void **unused)
 {
 	shadows = false;
 	lend_min = UINT32_MAX;
+	resizes = false;
 	compared(2, COMPARE_OFF);
 	return 0;
 }
@@ -513,8 +518,9 @@ static void lent_messages_are_kept_until_they_are_taken(void **unused)
 {
 	loans = refusals = 0;
 	lend_min = LENT;
-	for (int with = 0; with < 3; with++) {
+	for (int with = 0; with < 4; with++) {
 		shadows = with == 1;
+		resizes = with == 3;
 		compared(with == 2 ? 3 : 2, with == 2 ? COMPARE_FULL : COMPARE_OFF);
 		undisturbed_jobs_end(NULL);
 		memory_at_its_bound_lets_senders_wait_but_nothing_is_lost(NULL);
