@@ -184,7 +184,9 @@ static bool kept_send(struct wire *w, uint32_t process, struct kept *k)
 
 	if (UNLIKELY(w->carries == CARRIES_DIGESTS) && !(k->full & 1u << slot))
 		return digest_send(w, process, k);
-	if (k->envelope.length <= *w->channel->eager_max)
+	/* one that was begun before a restart on other nodes goes on as it was begun, even where a
+	 * record has room for all of it now */
+	if (!w->begun && k->envelope.length <= *w->channel->eager_max)
 		return w->channel->send(process, &k->envelope, k->payload);
 	return parts_send(w, process, k);
 }
