@@ -62,6 +62,14 @@ def images_shared_virtual_memory_and_callbacks(s):
 
 
 @test
+def a_callback_that_waits_holds_up_nobody_however_many_are_behind_it(s):
+    """OpenCL leaves it undefined, and PoCL's own thread would wait for ever; with the server it works."""
+    exe = opencl(s, "ocl_misc")
+    r = s.run(exe, "many", env=REMOTE)
+    expect(r.status == 0 and r.out == "failed 0\n", r)
+
+
+@test
 def what_a_read_brings_may_be_written_before_it_has_come(s):
     """A write out of host memory into which a read is under way, in its queue or in another one, also behind a user
     event: by the server, and in what is repeated."""

@@ -10,7 +10,8 @@
  * ocl_misc lent: buffers in memory of the program, which has it for something else as soon as it
  * has released them. ocl_misc held: a mapping that is written to while epochs close. ocl_misc
  * failing GO: a callback of a command that fails, since the program says so; then it waits for the
- * file GO, and works. ocl_misc brief: buffers made and released one after the other. */
+ * file GO, and works. ocl_misc brief: buffers made and released one after the other. ocl_misc many:
+ * more callbacks than a ring holds, behind one that waits for the program. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 #include <stdbool.h>
@@ -447,6 +448,40 @@ static void once(int steps)
 	printf("failed %d, destructors %d\n", failed, destroyed);
 }
 
+static void CL_CALLBACK wait_late(cl_event e, cl_int status, void *late)
+{
+	OK(clWaitForEvents(1, late));
+	failed += status != CL_COMPLETE;
+}
+
+static void many(void)
+{
+	enum { MANY = 6000 };
+	cl_event late, done;
+	cl_int e;
+
+	late = clCreateUserEvent(context, &e);
+	OK(e);
+	OK(clEnqueueMarkerWithWaitList(queue, 0, NULL, &done));
+	OK(clSetEventCallback(done, CL_COMPLETE, wait_late, &late));
+	OK(clReleaseEvent(done));
+	for (int s = 0; s < MANY; s++) {
+		OK(clEnqueueMarkerWithWaitList(queue, 0, NULL, &done));
+		OK(clSetEventCallback(done, CL_COMPLETE, count, (void *)(size_t)s));
+		OK(clReleaseEvent(done));
+	}
+	OK(clFinish(queue));
+	OK(clSetUserEventStatus(late, CL_COMPLETE));
+	for (int s = 0; s < MANY; s++) {
+		for (int i = 0; i < 20000 && !calls[s]; i++)
+			usleep(1000);
+		if (calls[s] != 1)
+			printf("callback %d was called %d times\n", s, calls[s]);
+	}
+	OK(clReleaseEvent(late));
+	printf("failed %d\n", failed);
+}
+
 static void left(const char *go)
 {
 	const char *text = source;
@@ -708,6 +743,8 @@ int main(int argc, char **argv)
 		errors();
 	else if (strcmp(what, "callback") == 0)
 		callback();
+	else if (strcmp(what, "many") == 0)
+		many();
 	else if (strcmp(what, "corrupt") == 0)
 		corrupt(argc < 3);
 	else if (strcmp(what, "liar") == 0)

@@ -66,6 +66,12 @@ void callbacks_collect(struct remote_wire *w)
 	pthread_mutex_unlock(&lock);
 }
 
+void callbacks_make_room(struct remote_wire *w)
+{
+	if (atomic_load(&w->callback_head) - atomic_load(&w->callback_tail) > WIRE_CALLBACKS / 2)
+		callbacks_collect(w);
+}
+
 void callbacks_restored(uint32_t life)
 {
 	for (struct callback *b = waiting; b; b = b->next)

@@ -83,6 +83,7 @@ static bool wait_for_room(struct remote_wire *w, uint64_t head, size_t size)
 	for (uint32_t i = 1; head + size - atomic_load(&w->tail) > WIRE_RING; i++) {
 		client_bell(w);
 		yield_or_nap();
+		callbacks_make_room(w);
 		if (i % 4096 == 0 && !client_server_lives())
 			return false;
 	}
@@ -182,6 +183,7 @@ static bool wait_for_reply(struct wire_reply *r, uint32_t life)
 			return false;
 		if (!client_server_lives())
 			return atomic_load(&r->state) == SLOT_DONE;
+		callbacks_make_room(client.wire);
 	}
 }
 

@@ -193,6 +193,9 @@ bool callback_add(struct callback *b);
 bool callback_remove(struct callback *b);
 /* What w's server has said so far is kept here; before w is used for another one. */
 void callbacks_collect(struct remote_wire *w);
+/* The same where w soon has no more room for what its server says. For threads that wait for that
+ * server: it may wait for room itself, and the thread that calls back may wait in a callback. */
+void callbacks_make_room(struct remote_wire *w);
 /* After a restart from an image; async-signal-safe. The new server knows all objects. */
 void callbacks_restored(uint32_t life);
 
