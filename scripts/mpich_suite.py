@@ -20,8 +20,8 @@ import time
 
 FOLDERS = ["attr", "coll", "comm", "datatype", "errhan", "group", "info", "init", "pt2pt", "rma", "topo",
            "threads", "io", "spawn", "session", "part", "f77", "f90", "f08"]
-# Processes in reserve: a spawned one is used once, and these programs spawn more than others.
-RESERVE = {"taskmanager": "136", "th_taskmanager": "136", "concurrent_spawns": "64"}
+# These programs spawn, too, though they are in other folders than spawn/.
+SPAWNERS = {"th_taskmanager"}
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -115,8 +115,8 @@ def run_one(target, hale, folder, test, options, killed=False):
     exe = f"{path}/{test.name}"
     if not os.access(exe, os.X_OK):
         return "not built"
-    if ("spawn" in folder or test.name in RESERVE) and "--spawn" not in options:
-        options = ["--spawn", RESERVE.get(test.name, "24"), *options]
+    if ("spawn" in folder or test.name in SPAWNERS) and "--spawn" not in options:
+        options = ["--spawn", "64" if test.name == "concurrent_spawns" else "24", *options]
     if killed:
         options = [*options, "--inject", f"kill:rank={test.ranks - 1},at-ckpt=1"]
     command = [hale, "run", "-n", str(test.ranks), *options, "--", "./" + test.name, *test.args]

@@ -67,6 +67,14 @@ def groups_meet_at_ports_and_what_can_not_be_is_refused(s):
 
 
 @test
+def published_names_are_there_after_a_rollback(s):
+    r = s.hale_run(4, build(s, "ports", "openmpi"), "4000",
+                   options=["--ckpt-every", "50ms", "--inject", "kill:rank=1,at-ckpt=3"])
+    expect(r.status == 0 and r.out == "met 4000 times\n", r)
+    expect("rolling back to checkpoint" in r.err, r)
+
+
+@test
 def a_job_whose_program_ends_before_the_reserve_has_started_ends(s):
     r = s.hale_run(2, "true", options=["--spawn", "16"])
     expect(r.status == 0 and not r.out, r)
@@ -77,8 +85,63 @@ def without_a_reserve_a_sentence_says_how_to_have_one(s):
     exe = build(s, "spawner", "openmpi")
     r = s.hale_run(2, exe, options=["--spawn", 0])
     expect(r.status != 0 and "hale run --spawn 3" in r.err, r)
-    r = s.hale_run(2, exe, options=["--spawn", 3, "--nodes", 2])
-    expect(r.status == 64 and "--spawn and jobs on several nodes" in r.err, r)
+    r = s.hale_run(2, exe, options=["--spawn", 3, "--replicas", 2])
+    expect(r.status == 64 and "--spawn and --replicas" in r.err, r)
+    # too few for ever: the answer does not wait for processes to come back
+    r = s.hale_run(2, exe, options=["--spawn", 2])
+    expect(r.status != 0 and "3 processes are wanted, and fewer are left" in r.err, r)
+
+
+def respawn_right(r, rounds, parents=2, children=3):
+    expect(r.status == 0, r)
+    expect(r.out == f"{parents} parents, {children} children, {rounds} rounds: {total(parents, children, rounds)}\n", r)
+
+
+@test
+def processes_that_have_ended_are_spawned_again(s):
+    for abi in ("openmpi", "mpich", "standard"):
+        # 4 in reserve for 36 children
+        respawn_right(s.hale_run(2, build(s, "respawn", abi), "12", options=["--spawn", 4]), 12)
+
+
+@test
+def children_after_children_through_checkpoints_and_a_death(s):
+    exe = build(s, "respawn", "openmpi")
+    for rank in (0, 3):  # a parent; a process that is a child now, and in reserve then
+        r = s.hale_run(2, exe, "6", "3", "1500", options=["--spawn", 4, "--ckpt-every", "50ms", "--inject",
+                                                          f"kill:rank={rank},at-ckpt=4"])
+        respawn_right(r, 6)
+        expect("rolling back to checkpoint" in r.err, r)
+        # an image that is being written when its process becomes another program is finished first
+        expect("was given up" not in r.err, r)
+
+
+@test
+def children_live_on_all_nodes(s):
+    exe = build(s, "respawn", "openmpi")
+    respawn_right(s.hale_run(2, exe, "6", "4", options=["--spawn", 4, "--nodes", 2]), 6, children=4)
+    r = s.hale_run(2, exe, "6", "4", "500", options=["--spawn", 5, "--nodes", 2, "--ckpt-every", "100ms", "--inject",
+                                                     "kill:rank=4,at-ckpt=3"])
+    respawn_right(r, 6, children=4)
+    expect("rolling back to checkpoint" in r.err, r)
+
+
+@test
+def the_children_of_a_lost_node_go_on_elsewhere(s):
+    exe = build(s, "respawn", "openmpi")
+    job = s.hale_start(2, exe, "8", "4", "800", options=["--spawn", 5, "--nodes", 2, "--spares", 1, "--ckpt-every", "100ms"])
+    job.until(lambda: len(s.complete()) > 1, "checkpoints")
+    node = next(n for n in json.loads(s.hale("nodes", job.id(), "--json").out)["nodes"] if n["node"] == "node1")
+    os.kill(node["pid"], signal.SIGKILL)
+    r = job.wait()
+    respawn_right(r, 8, children=4)
+    expect("node1" in r.err and "rolling back to checkpoint" in r.err, r)
+
+
+@test
+def jobs_on_several_nodes_whose_programs_end_early_end(s):
+    r = s.hale_run(2, "true", options=["--spawn", "6", "--nodes", 2])
+    expect(r.status == 0 and not r.out, r)
 
 
 main()

@@ -353,6 +353,9 @@ void agent_take(void *arg, const struct message *m)
 	case MSG_LEASE:
 		agent_lease_granted(a, m->number);
 		break;
+	case MSG_LET_GO:
+		agent_reserve_end(a);
+		break;
 	case MSG_PAUSE:
 		agent_pause(a, m->value != 0);
 		break;

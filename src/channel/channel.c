@@ -116,6 +116,15 @@ void channel_forget_all(uint32_t rank)
 			channel_table[i]->forget(rank);
 }
 
+/* The network may have to wait, and stands before the rings, which never do. */
+bool channel_carry_all(struct carry *c)
+{
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (channel_table[i]->carry && !channel_table[i]->carry(c))
+			return false;
+	return true;
+}
+
 bool channel_settled_all(void)
 {
 	for (size_t i = 0; i < CHANNELS; i++)

@@ -28,6 +28,8 @@
 enum { CHANNEL_LATE = 255 };
 void channel_late_arrive(uint32_t from, const struct envelope *e, const void *payload);
 
+struct carry;
+
 /* Called for each record that has arrived, in order per sender. payload is valid during the call
  * only. It may send, but never poll. */
 typedef void channel_arrive_t(uint32_t from, const struct envelope *e, const void *payload);
@@ -106,6 +108,12 @@ struct channel_ops {
 	 * outlives a change of segments. */
 	void (*forget)(uint32_t rank);
 
+	/* This process becomes another program, or has become it (channel/carry/carry.h): counters
+	 * of which peers have the other ends, and what they may want once more. Saving comes last,
+	 * and closes what the next program can't have; loading comes right after open. False, when
+	 * it saves: not now, and nothing has happened. NULL: there is nothing. */
+	bool (*carry)(struct carry *c);
+
 	/* After a restart: will reaches go on saying what it says now? NULL: it will. */
 	bool (*settled)(void);
 	/* Is there anything to poll in this life of the job? NULL: there is. */
@@ -135,6 +143,8 @@ void channel_suspend_all(uint32_t round);
 bool channel_drained_all(void);
 void channel_resume_all(bool restored);
 void channel_forget_all(uint32_t rank);
+/* False: not now; then none has saved anything. */
+bool channel_carry_all(struct carry *c);
 /* False: channel_for may give another answer after some more progress. */
 bool channel_settled_all(void);
 

@@ -348,6 +348,8 @@ hale_status_t link_open(struct error *err)
 	err->code = HALE_OK;
 	self.link.process = (uint32_t)env_int("HALE_PROCESS", env_int("HALE_RANK", 0));
 	hale_status_t rc;
+	if (getenv("HALE_WORLD"))
+		environment_keep();
 	if (link_address_from_env(&self.address)) {
 		rank_checkpoint_inherit((uint32_t)env_int("HALE_CKPT_LAST", 0));
 		/* before the agent knows of us: its first request may come at once */

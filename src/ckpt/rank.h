@@ -61,10 +61,12 @@ void link_mpi_initialized(void);
 void link_mpi_finalized(void);
 void link_abort(int code) __attribute__((noreturn));
 
-/* This process, which has had nothing to do with any peer, becomes another program of the job:
- * same rank, same streams. set: NULL-terminated VAR=VALUE for its environment. Does not return. */
-void link_become(const char *path, char *const *argv, const char *folder, char *const *set)
-    __attribute__((noreturn));
+/* This process becomes another program of the job: same rank, same streams. set: NULL-terminated
+ * VAR=VALUE for its environment, HALE_CARRY (channel/carry/carry.h) among them. used: it has been a
+ * program of the job's before, whose files, signals and timers are not for the next one. Does not
+ * return. */
+void link_become(const char *path, char *const *argv, const char *folder, char *const *set,
+		 bool used) __attribute__((noreturn));
 
 /* Waiting (see segment.h, mailbox): sleeps until somebody rings this process's bell, a signal
  * comes, or max_ns pass. Call only after `mailbox_will_sleep` and one more look at all rings. */

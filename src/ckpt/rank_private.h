@@ -15,6 +15,10 @@ bool guard_thread_busy(void);
 /* Takes the library lock if it is to be had soon. */
 bool guard_lock_soon(void);
 
+/* environment.c: the environment as it is now is that of the program that this process becomes. */
+void environment_keep(void);
+char *const *environment_kept(void);
+
 /* link.c */
 /* Connects again after a restart: restored is the checkpoint's id, position its streams. */
 hale_status_t link_reopen(uint32_t restored, const uint64_t position[3], struct error *err);
@@ -27,7 +31,7 @@ struct link_address {
 	char agent[108];
 	char token[24];
 	char journal[512]; /* the job's journal of files (journal/journal.h); "": none */
-	uint32_t process;  /* that this one is, or is to become: a replica may come of another one */
+	uint32_t process; /* that this one is, or is to become: a replica may come of another one */
 };
 bool link_address_from_env(struct link_address *address);
 /* The agent's address from now on; for a restored process. */

@@ -4,6 +4,7 @@
 #include "coll/coll.h"
 
 #include <stdlib.h>
+#include "channel/carry/carry.h"
 #include "coll/hier/hier.h"
 #include "deliver/redundant.h"
 #include "coll/hier/join.h"
@@ -283,17 +284,21 @@ int coll_init(void)
 	match_progress_hook(cells_mirror_progress);
 	match_progress_hook(join_progress);
 	join_init();
+	if (carry_arrived())
+		coll_carry(carry_arrived());
 	return MPI_SUCCESS;
 }
 
 /* Nobody leaves while others may still send it farewells. */
-void coll_finish(struct comm *world)
+void coll_finish(struct comm *world, bool stays)
 {
 	coll_barrier(world);
+	if (stays)
+		return;
 	join_finish(world);
 	coll_barrier(world);
-	/* A restart in the middle of that barrier has begun to agree anew; all have come, and nobody
-	 * asks any more. Left alone it would go on with communicators that are gone. */
+	/* A restart in the middle of that barrier has begun to agree anew; all have come, and
+	 * nobody asks any more. Left alone it would go on with communicators that are gone. */
 	join_finish(NULL);
 }
 
@@ -306,6 +311,28 @@ void coll_fini(void)
 			cells_home_free(&coll_homes[i]);
 	cells_mirror_fini();
 	scratch_fini();
+}
+
+bool coll_settled(void)
+{
+	return join_settled();
+}
+
+/* Who reads this process's deposits may still be at it. */
+void coll_quit(void)
+{
+	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
+		cells_home_vacate(&coll_homes[i]);
+	cells_mirror_fini();
+	join_quit();
+}
+
+/* Cells go on counting: their words only grow. */
+void coll_carry(struct carry *c)
+{
+	join_carry(c);
+	for (unsigned i = 0; i < COLL_SHARED_CONTEXTS; i++)
+		carry_bytes(c, &coll_homes[i].seq, sizeof(coll_homes[i].seq));
 }
 
 int coll_comm_create(struct comm *c)

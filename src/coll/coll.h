@@ -19,8 +19,18 @@
 
 int coll_init(void); /* once, after match_init: registers with ckpt/ and progress */
 /* All members of world have come to their end: nothing of collectives is on its way any more. */
-void coll_finish(struct comm *world);
+/* stays: only those of world have, and the process goes on beside others: coll_settled. */
+void coll_finish(struct comm *world, bool stays);
 void coll_fini(void);
+/* In place of coll_fini, where another program takes this process: waits until nobody reads what it
+ * has deposited. Then, and in that program after coll_init: what goes on there
+ * (channel/carry/carry.h). */
+void coll_quit(void);
+/* Have all members of the communicators that this process has freed done so, too? Until then they
+ * may wait for its messages. */
+bool coll_settled(void);
+struct carry;
+void coll_carry(struct carry *c);
 
 /* A communicator is born (context agreed, group set), freed by its program, and dies, when all
  * members have freed it and nothing of it is under way. None of them waits for anybody. */

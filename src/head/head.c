@@ -76,8 +76,9 @@ static void finish(struct head *h, uint32_t rank)
 {
 	/* from now on agents leave: a head that comes later finds none, and knows why */
 	succession_save(h);
-	h->profile.final_look =
-	    h->node_set.laid_out && node_set_usable(&h->node_set) ? node_set_look(&h->node_set, false) : 0;
+	h->profile.final_look = h->node_set.laid_out && node_set_usable(&h->node_set)
+				    ? node_set_look(&h->node_set, false)
+				    : 0;
 	if (h->profile.final_look == 0)
 		loop_stop(&h->loop);
 }
@@ -221,6 +222,19 @@ static job_event_t judge_end(struct head *h, uint32_t rank, int status)
 	return h->state == JOB_RESTORING && !k->met ? JOB_RANK_NOT_REBUILT : JOB_RANK_FAILED;
 }
 
+/* Processes in reserve for MPI_Comm_spawn end when the first world has. It says so itself in
+ * MPI_Finalize; of a program that never calls that, the only node's agent sees it, and of several
+ * nodes the head does. */
+static void reserve_let_go(struct head *h)
+{
+	if (h->o->reserve == 0 || h->node_set.placement.nodes < 2)
+		return;
+	for (uint32_t r = 0; r < h->nranks - (uint32_t)h->o->reserve; r++)
+		if (!h->ranks[r].ended)
+			return;
+	node_set_let_go(&h->node_set);
+}
+
 /* The first that ends badly gives hale's exit status; of those that end badly together, after
  * MPI_Finalize, the one with the lowest rank. */
 void head_take_ended(struct head *h, uint32_t rank, int status)
@@ -246,6 +260,8 @@ void head_take_ended(struct head *h, uint32_t rank, int status)
 		h->end.rank = rank;
 	}
 	head_event(h, event, rank);
-	if (event == JOB_RANK_DONE)
+	if (event == JOB_RANK_DONE) {
 		shadows_look_for_end(h);
+		reserve_let_go(h);
+	}
 }

@@ -306,7 +306,7 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 	/* copies come later, and into the place of others */
 	uint32_t n = o->audit > 0     ? (uint32_t)o->ranks
 		     : o->shadows > 0 ? (uint32_t)o->ranks * LIVING_SHADOW_DEGREE
-				      : h->nranks;
+				      : h->nranks - (uint32_t)o->reserve;
 
 	*p = (struct placement){0};
 	if (o->hosts)
@@ -323,6 +323,8 @@ static hale_status_t place(struct head *h, struct placement *p, uint32_t *nodes,
 	else if (status == HALE_OK)
 		status = placement_make(p, n, (uint32_t)o->nodes, (uint32_t)o->per_node, err);
 	*nodes = p->nodes;
+	if (status == HALE_OK && o->reserve > 0)
+		status = placement_extend(p, n, (uint32_t)o->reserve, err);
 	if (status == HALE_OK && o->audit > 0)
 		status = audit_place(h, p, err);
 	return status == HALE_OK && o->shadows ? shadows_place(h, p, err) : status;

@@ -87,6 +87,11 @@ bool capture_is_writing(void)
 	return any;
 }
 
+bool image_is_writing(void)
+{
+	return capture_is_writing();
+}
+
 static void remember_writer(int pid)
 {
 	for (int i = 0; i < WRITERS_KEPT; i++)

@@ -188,6 +188,9 @@ enum { IMAGE_PASS_MAX = 1024 };
 hale_status_t image_pass(const void *bytes, size_t len);
 const void *image_passed(size_t *len);
 
+/* Does a child of this process still write an image of it? */
+bool image_is_writing(void);
+
 /* In a signal handler, before returning from it: if the signal interrupted a system call that
  * would now fail with EINTR, arranges that the program doesn't notice (ucontext is the handler's
  * third argument). */

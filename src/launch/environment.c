@@ -88,10 +88,10 @@ static bool is_ours(const char *assignment)
 		if (strncmp(assignment, kept[i], strlen(kept[i])) == 0)
 			return false;
 	static const char *const dropped[] = {
-	    "HALE_AGENT=",  "HALE_PROCESS=",   "HALE_TOKEN=",	   "HALE_RANK=",
-	    "HALE_NRANKS=", "HALE_JOB=",       "HALE_LAUNCH_PID=", "HALE_NO_MPI=",
-	    "HALE_SINK=",   "HALE_JOURNAL=",   "HALE_WORLD=",	   "HALE_SPAWNED=",
-	    "HALE_APPNUM=", "HALE_CKPT_LAST=", "HALE_REPLICAS=",   "HALE_SDC="};
+	    "HALE_AGENT=",    "HALE_PROCESS=",	  "HALE_TOKEN=",  "HALE_RANK=",	  "HALE_NRANKS=",
+	    "HALE_JOB=",      "HALE_LAUNCH_PID=", "HALE_NO_MPI=", "HALE_SINK=",	  "HALE_JOURNAL=",
+	    "HALE_WORLD=",    "HALE_SPAWNED=",	  "HALE_CARRY=",  "HALE_APPNUM=", "HALE_CKPT_LAST=",
+	    "HALE_REPLICAS=", "HALE_SDC="};
 	for (size_t i = 0; i < ARRAY_LEN(dropped); i++)
 		if (strncmp(assignment, dropped[i], strlen(dropped[i])) == 0)
 			return true;

@@ -65,6 +65,7 @@ struct options {
 	uint64_t jump_at;      /* bytes of a shadow's log from which on it jumps; 0: by its log */
 	bool jumps_off;	       /* … never */
 	long spawn;	       /* processes in reserve for MPI_Comm_spawn; -1: not said */
+	long reserve;	       /* so many of ranks are those, and their keeper */
 	double hang_after;     /* a rank that is stopped for so long counts as dead; 0: never */
 	double hang_compute;   /* … that computes for so long without a call of MPI; 0: never */
 	double hang_wait; /* … that stands still for so long while another replica is ahead */

@@ -194,8 +194,6 @@ static const char *cannot_spawn(const struct options *o)
 		return "--no-mpi";
 	if (o->replicas > 1)
 		return "--replicas";
-	if (o->nodes > 1 || o->per_node || o->spares || o->hosts || o->host_list)
-		return "jobs on several nodes";
 	if (o->tasks)
 		return "--tasks";
 	return NULL;
@@ -213,13 +211,15 @@ hale_status_t options_reserve(struct options *o, bool spawns, struct error *err)
 				 "--spawn and %s don't go together in this version", why);
 	if (why || wanted == 0)
 		return HALE_OK;
+	wanted++; /* the keeper (mpi/dynamic/keeper.c) */
 	if (o->ranks + wanted > JOB_RANKS_MAX)
 		return error_set(err, HALE_ERR_ARGUMENT,
 				 "%ld ranks and %ld processes for MPI_Comm_spawn are more than %d",
-				 o->ranks, wanted, JOB_RANKS_MAX);
+				 o->ranks, wanted - 1, JOB_RANKS_MAX);
 	if (asprintf(&world, "HALE_WORLD=0-%ld", o->ranks - 1) < 0)
 		world = NULL;
 	o->ranks += wanted;
+	o->reserve = wanted;
 	return options_export(o, world, err);
 }
 

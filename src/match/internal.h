@@ -156,6 +156,7 @@ extern struct match {
 	int arrived;		       /* in this round of progress */
 	bool anew; /* channels must be asked (again) to move something, though nothing has come */
 	uint64_t stamp;
+	uint32_t unanswered; /* sends that have left, and wait for their receivers' answers */
 	uint32_t share_used; /* bit mask of our shares */
 	uint32_t share_generation;
 	struct context *context[MATCH_CONTEXTS];

@@ -3,6 +3,7 @@
 #include "match/internal.h"
 
 #include <string.h>
+#include "channel/carry/carry.h"
 #include "ckpt/libc_replay.h"
 #include "match/decide.h"
 
@@ -50,6 +51,11 @@ int match_init(void)
 	}
 	if (peers_make(&err) != HALE_OK) {
 		log_warn("rank %u can't reach everybody: %s", match.rank, err.text);
+		channels_close();
+		return MPI_ERR_INTERN;
+	}
+	if (carry_arrived() && (!match_carry(carry_arrived()) || carry_arrived()->failed)) {
+		log_warn("rank %u has no memory for what it was before MPI_Comm_spawn", match.rank);
 		channels_close();
 		return MPI_ERR_INTERN;
 	}

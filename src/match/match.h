@@ -29,6 +29,14 @@ void match_fini(void);
 /* Until all that this process has to say has left. */
 void match_settle(void);
 bool match_settled(void); /* has it? */
+/* Does a receiver owe this process an answer to a message? It may read it out of our memory. */
+bool match_unanswered(void);
+/* Messages that nobody has received, and nobody will, but those of that communicator. */
+void match_unexpected_drop(const struct comm *but);
+/* All that the program which this process becomes has to know of its peers (channel/carry/carry.h).
+ * Saving comes last, and closes the network. False, when it saves: not now, after more progress. */
+struct carry;
+bool match_carry(struct carry *c);
 /* How many processes compute on this node has changed. */
 void match_crowd_look(void);
 
@@ -57,11 +65,13 @@ int match_improbe(int src, int tag, struct comm *c, int *flag, struct match_mess
 		  MPI_Status *status);
 int match_mprobe(int src, int tag, struct comm *c, struct match_message **message,
 		 MPI_Status *status);
-/* The first message in c with that tag that nobody has received yet, from a source that skip does
- * not refuse, taken out by handle; *source and *length are its. False: there is none. Makes no
- * progress: for hooks. */
+/* The first message in c with that tag that nobody has received yet, from a source that skip (NULL:
+ * from any) does not refuse, taken out by handle; *source and *length are its. False: there is
+ * none. Makes no progress: for hooks. */
 bool match_take(struct comm *c, int tag, bool (*skip)(void *arg, int source), void *arg,
 		struct match_message **message, int *source, size_t *length);
+/* Is there one? Makes no progress either. */
+bool match_peek(struct comm *c, int tag);
 int match_imrecv(void *buf, size_t count, struct datatype *t, struct match_message *message,
 		 struct request **req);
 int match_mrecv(void *buf, size_t count, struct datatype *t, struct match_message *message,

@@ -136,7 +136,7 @@ bool match_take(struct comm *c, int tag, bool (*skip)(void *arg, int source), vo
 {
 	const struct context *context = match.context[context_of(c, 0)];
 	for (struct match_message *m = context ? context->first : NULL; m; m = m->later) {
-		if (m->envelope.tag != tag || skip(arg, m->envelope.source))
+		if (m->envelope.tag != tag || (skip && skip(arg, m->envelope.source)))
 			continue;
 		*source = m->envelope.source;
 		*length = message_length(m);
@@ -145,4 +145,9 @@ bool match_take(struct comm *c, int tag, bool (*skip)(void *arg, int source), vo
 		return true;
 	}
 	return false;
+}
+
+bool match_peek(struct comm *c, int tag)
+{
+	return unexpected_find(context_of(c, 0), MATCH_ANY, tag) != NULL;
 }

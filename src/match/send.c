@@ -115,6 +115,7 @@ static bool send_try(struct match_request *r)
 
 	/* to ourselves the answer comes within send, and may be the end of r */
 	r->state = STATE_WAITING;
+	match.unanswered += e.kind != RECORD_EAGER;
 	if (!eager) {
 		struct rts rts;
 		rendezvous_describe(r, &rts);
@@ -127,6 +128,7 @@ static bool send_try(struct match_request *r)
 		left = pack_and_send(r, &e);
 	}
 	if (!left) {
+		match.unanswered -= e.kind != RECORD_EAGER;
 		r->state = (uint8_t)before;
 		return false;
 	}
@@ -163,6 +165,7 @@ void send_finish(struct match_request *r)
 	if (r->state == STATE_HELPING)
 		work_remove(&match.helping, r);
 	r->state = STATE_WAITING;
+	match.unanswered--;
 	if (UNLIKELY(r->cancelling))
 		r->finished = true;
 	else
@@ -180,6 +183,7 @@ void send_arrive(uint32_t from, const struct envelope *e)
 	if (e->tag) {
 		if (r->state == STATE_HELPING)
 			work_remove(&match.helping, r);
+		match.unanswered--;
 		r->base.cancelled = true;
 		r->base.status._cancelled = 1;
 		r->finished = true;

@@ -169,7 +169,7 @@ static inline int check_root(int root, const struct comm *c)
 /* Called by MPI_Init in this order and undone in reverse by MPI_Finalize; each in its own file. */
 int comm_module_init(void);	/* mpi/comm: MPI_COMM_WORLD, SELF; predefined attributes, groups */
 void comm_module_fini(void);	/* deletes attributes of COMM_SELF first (MPI-3.1 8.7.1) */
-void comm_module_leave(void);	/* before it: attributes go, and all of the world have come */
+void comm_module_leave(bool stays); /* before it: attributes go, and all of the world have come */
 int datatype_module_init(void); /* what predefined types and ops need at run time */
 
 /* Fortran and C++: any object's integer handle, and back (mpi/abi/handles.c). */

@@ -10,6 +10,7 @@
  *   HALE_LAUNCH_PID  pid of the process that the agent started (a shell's children differ)
  *   HALE_WORLD       the processes of its MPI_COMM_WORLD (node/spawn_layout.h); none: all
  *   HALE_SPAWNED     "PROCESS:TAG" of who has spawned it
+ *   HALE_CARRY       descriptor of what the process was before (channel/carry/carry.h)
  *   HALE_CKPT_LAST   newest checkpoint of the process that has become this program
  *   HALE_REPLICAS    processes of each rank; not there where it is one
  *   HALE_SDC         "hash", "full": how their messages are compared; not there: not at all

@@ -3,13 +3,14 @@
  * holds for each of them, and how the environment says who is in whose MPI_COMM_WORLD.
  *
  *   STARTING ─▶ IDLE ─▶ ORDERED ─▶ BEGUN ─▶ DONE
+ *                          ▲                  │
+ *                          └──────────────────┘
  *
- * The agent makes it STARTING before anybody maps the segment. Who spawns makes it ORDERED once the
- * order lies in `bytes`, never with a safe point in between; the rest the process does itself: it
- * is IDLE in its first MPI_Init, BEGUN in that of the program that it has become, DONE behind that
- * one's MPI_Finalize. A process that is DONE still takes part in checkpoints, and ends when
- * segment->spawn_over says that the job does. A segment begins anew after a rollback: each process
- * then writes its own state again, and who spawns its open orders. */
+ * The agent makes it STARTING before anybody maps the segment; the rest the process does itself. It
+ * is IDLE in its first MPI_Init, ORDERED while it executes the program that it was asked for, BEGUN
+ * in that one's MPI_Init, DONE behind that one's MPI_Finalize. A process that is DONE still takes
+ * part in checkpoints, and becomes another program, or ends when the job does. A segment begins
+ * anew after a rollback: each process then writes its own state again. */
 #ifndef HALE_NODE_SPAWN_LAYOUT_H
 #define HALE_NODE_SPAWN_LAYOUT_H
 
@@ -24,14 +25,12 @@ enum spawn_state {
 	SPAWN_NONE = 0, /* a process of the first world */
 	SPAWN_STARTING,
 	SPAWN_IDLE,
-	SPAWN_CLAIMED, /* for the time between two lines of who spawns */
 	SPAWN_ORDERED,
 	SPAWN_BEGUN,
 	SPAWN_DONE,
 };
 
 enum {
-	SPAWN_ORDER_MAX = 48 << 10,
 	SPAWN_NAMES = 16, /* that one process may publish at a time */
 	SPAWN_NAME_MAX = 256,
 	SPAWN_PORT_MAX = 128,
@@ -45,9 +44,7 @@ struct spawn_name {
 
 struct spawn_room {
 	_Atomic uint32_t state; /* enum spawn_state */
-	uint32_t length;
 	struct spawn_name names[SPAWN_NAMES];
-	char bytes[SPAWN_ORDER_MAX]; /* strings with their NULs: mpi/dynamic/order.c */
 } __attribute__((aligned(HALE_PAGE)));
 
 static inline size_t spawn_bytes(uint32_t nranks)

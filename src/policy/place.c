@@ -79,6 +79,19 @@ hale_status_t placement_fill(struct placement *p, uint32_t nranks, const struct 
 	return HALE_OK;
 }
 
+hale_status_t placement_extend(struct placement *p, uint32_t nranks, uint32_t more,
+			       struct error *err)
+{
+	uint32_t *node_of = realloc(p->node_of, ((size_t)nranks + more) * sizeof(*node_of));
+
+	if (!node_of)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u processes", more);
+	p->node_of = node_of;
+	for (uint32_t i = 0; i < more; i++)
+		node_of[nranks + i] = i % p->nodes;
+	return HALE_OK;
+}
+
 static uint32_t load_of(const struct placement *p, uint32_t nranks, uint32_t node)
 {
 	uint32_t load = 0;

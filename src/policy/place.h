@@ -20,6 +20,11 @@ struct placement {
 hale_status_t placement_make(struct placement *p, uint32_t nranks, uint32_t nodes,
 			     uint32_t per_node, struct error *err);
 
+/* more processes behind those nranks, dealt out to the same nodes in turn: a reserve, which no
+ * slots are counted for. */
+hale_status_t placement_extend(struct placement *p, uint32_t nranks, uint32_t more,
+			       struct error *err);
+
 /* A node as far as placing is concerned. */
 struct place_node {
 	uint32_t slots; /* ranks that it is meant for; 0: not said */

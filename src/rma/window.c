@@ -19,6 +19,7 @@ int rma_ready(void)
 	rma.copies = !wanted || strcmp(wanted, "0") != 0;
 	rma_checkpoint_init();
 	match_progress_hook(rma_serve);
+	atomic_store(&rma_room_of(rma.rank)->memory, 0); /* of the program before this one */
 	atomic_store(&rma_room_of(rma.rank)->gate, 1);
 	rma.ready = true;
 	return MPI_SUCCESS;

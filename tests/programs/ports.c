@@ -2,6 +2,7 @@
 /* Two halves of a world that meet at a port, under a published name; and what is refused. */
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void check(int good, const char *what)
@@ -71,7 +72,7 @@ int main(int argc, char **argv)
 {
 	MPI_Comm half, inter;
 	char port[MPI_MAX_PORT_NAME] = "", found[MPI_MAX_PORT_NAME] = "";
-	int rank;
+	int rank, rounds = argc > 1 ? atoi(argv[1]) : 20;
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
@@ -80,7 +81,7 @@ int main(int argc, char **argv)
 		MPI_Publish_name("a service", MPI_INFO_NULL, port);
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < rounds; i++) {
 		if (rank % 2 == 0) {
 			MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &inter);
 		} else {
@@ -98,7 +99,7 @@ int main(int argc, char **argv)
 	closed(rank);
 	if (rank == 0) {
 		refusals();
-		puts("met 20 times");
+		printf("met %d times\n", rounds);
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Finalize();

@@ -62,15 +62,17 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 	struct image_tree tree;
 	hale_status_t status = HALE_ERR_UNSUPPORTED, children = HALE_OK;
 	pid_t thread = agent_thread_of(a->ranks[rank].member);
+	bool hears;
 
 	if (!thread)
 		return error_set(err, HALE_ERR_STATE, "rank %u has just ended", rank);
-	if (!agent_hears(thread) &&
+	hears = agent_hears(thread); /* asked once: it may execute another program just now */
+	if (!hears &&
 	    atomic_load(&segment_spawn_room(a->view.segment, rank)->state) == SPAWN_ORDERED)
 		return error_set(err, HALE_ERR_AGAIN,
 				 "rank %u is becoming the program that MPI_Comm_spawn asked for",
 				 rank);
-	if (!agent_hears(thread))
+	if (!hears && !agent_hears(thread))
 		return error_set(
 		    err, status,
 		    "rank %u can't be captured: hale's library is not in the program that "

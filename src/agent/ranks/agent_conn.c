@@ -43,6 +43,18 @@ void agent_conns_close(struct agent *a)
 	}
 }
 
+void agent_conn_drain(struct agent_rank *r)
+{
+	struct agent_conn *c = r->conn;
+
+	while (c && r->conn == c && c->source.fd >= 0) {
+		char peek;
+		if (recv(c->source.fd, &peek, 1, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC) <= 0)
+			break;
+		c->source.ready(c->source.arg, EPOLLIN);
+	}
+}
+
 void agent_conn_drop(struct agent *a, struct agent_rank *r)
 {
 	if (r->conn)
@@ -98,7 +110,7 @@ static bool has_execed(const struct agent_conn *c, const struct agent_rank *r,
 }
 
 /* A process in reserve has become the program that MPI_Comm_spawn asked for. What it said before,
- * PROTO_BECOMES, may lie unread in its old connection: that goes with it. */
+ * PROTO_BECOMES, may lie unread in its old connection. */
 static bool has_become(const struct agent *a, uint32_t rank)
 {
 	return atomic_load(&segment_spawn_room(a->view.segment, rank)->state) == SPAWN_ORDERED;
@@ -143,6 +155,7 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 		       h->rank);
 		return;
 	}
+	agent_conn_drain(r); /* of the program before this one; its image is written, perhaps */
 	agent_conn_drop(a, r);
 	/* A checkpoint may be asked for at once, and the rank writes its mailbox only after the
 	 * WELCOME: until then this is known of its descriptors. */

@@ -222,6 +222,16 @@ static uint32_t world_size(const struct agent *a)
 	return n;
 }
 
+/* Of those that compute in the beginning, how many do so here. */
+static uint32_t world_here(const struct agent *a)
+{
+	uint32_t n = 0;
+
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		n += !is_reserved(a, r) && agent_has(a, r);
+	return n;
+}
+
 static hale_status_t segment_fill(struct agent *a, struct error *err)
 {
 	unsigned char *here = calloc(a->setup.nranks, 1);
@@ -241,7 +251,7 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 	atomic_store(&a->view.segment->view, a->replicas_view);
 	segment_place(a->view.segment, here, crowd(a));
 	if (first_world(a)) /* processes in reserve sleep */
-		a->view.segment->oversubscribed = world_size(a) > cores_here(a);
+		a->view.segment->oversubscribed = world_here(a) > cores_here(a);
 	else if (crowd(a) >
 		 a->machine.pin.cores) /* a share of less than a core was rounded up to one */
 		a->view.segment->oversubscribed = 1;

@@ -138,6 +138,8 @@ void agent_pins(struct agent *a);
 /* agent_reap.c */
 /* Deals with all ranks and children of the agent that have ended. */
 void agent_reap(struct agent *a);
+/* Processes in reserve for MPI_Comm_spawn, and spawned ones that are through, end. */
+void agent_reserve_end(struct agent *a);
 /* Has the event loop call agent_reap, when the caller is through. */
 void agent_reap_soon(struct agent *a);
 /* Kills what is left of the ranks' process groups; true when nothing is left. */
@@ -160,6 +162,8 @@ void agent_packet_again(struct agent *a);
 void agent_ward_start(struct agent *a);
 void agent_ward_look(struct agent *a); /* soon, whether or not it says something */
 void agent_conns_close(struct agent *a);
+/* Takes what its process has said already. */
+void agent_conn_drain(struct agent_rank *r);
 void agent_conn_drop(struct agent *a, struct agent_rank *r);
 /* Sends the rank's network address, as it stands in the present segment, to the head. */
 void agent_tell_address(struct agent *a, uint32_t rank);

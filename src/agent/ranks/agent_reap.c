@@ -36,11 +36,23 @@ static bool waits_for_end(uint32_t state)
 	return state == SPAWN_STARTING || state == SPAWN_IDLE || state == SPAWN_DONE;
 }
 
+void agent_reserve_end(struct agent *a)
+{
+	if (!a->view.segment)
+		return;
+	atomic_store(&a->view.segment->spawn_over, 1);
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_has(a, r))
+			mailbox_ring(agent_mailbox(a, r));
+}
+
 /* Processes in reserve for MPI_Comm_spawn end when all others have ended well, also those that have
  * not come to wait yet. The first world says so in MPI_Finalize; programs that never call it are
- * why the agent looks, too. */
+ * why the agent looks, too, where all processes are its own. */
 static void reserve_let_go(struct agent *a)
 {
+	if (a->view.here < a->setup.nranks)
+		return;
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		const struct agent_rank *k = &a->ranks[r];
 
@@ -49,10 +61,7 @@ static void reserve_let_go(struct agent *a)
 		if (k->ended ? k->status != 0 : !waits_for_end(spawn_state_of(a, r)))
 			return;
 	}
-	atomic_store(&a->view.segment->spawn_over, 1);
-	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		if (agent_has(a, r))
-			mailbox_ring(agent_mailbox(a, r));
+	agent_reserve_end(a);
 }
 
 /* A spawned process may end itself after MPI_Finalize, by _exit for instance. The head is told that
@@ -72,14 +81,7 @@ static void tell_finalized(struct agent *a, struct agent_rank *r)
  * records them piece by piece. Until all are recorded, the process counts as alive. */
 static void rank_ended(struct agent *a, struct agent_rank *r, int status)
 {
-	struct agent_conn *c = r->conn;
-
-	while (c && r->conn == c && c->source.fd >= 0) {
-		char peek;
-		if (recv(c->source.fd, &peek, 1, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC) <= 0)
-			break;
-		c->source.ready(c->source.arg, EPOLLIN);
-	}
+	agent_conn_drain(r);
 	/* the output of the source goes first, and some of that may still be on its way */
 	if (is_late_copy(a, r, status)) {
 		r->pid = 0;

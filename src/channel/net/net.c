@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/yield.h"
+#include "channel/carry/carry.h"
 #include "channel/net/internal.h"
 #include "channel/shm/shm.h"
 
@@ -465,6 +466,57 @@ static void net_forget(uint32_t rank)
 	memset(&net.peer[rank], 0, sizeof(net.peer[rank]));
 }
 
+/* Records that a peer has not acknowledged go along: it may want them from the next program. */
+static void kept_carry(struct carry *c, uint32_t rank)
+{
+	struct net_peer *p = &net.peer[rank];
+	uint32_t kept = p->tail - p->freed;
+	carry_bytes(c, &kept, sizeof(kept));
+	for (uint32_t i = 0; !c->loading && i < kept; i++) {
+		struct net_slot *slot = p->window[(p->freed + i) % NET_WINDOW];
+		carry_bytes(c, &slot->header.envelope, sizeof(slot->header.envelope));
+		carry_bytes(c, slot->payload, slot->header.envelope.length);
+	}
+	if (c->loading)
+		p->tail = p->freed;
+	for (uint32_t i = 0; c->loading && i < kept && !c->failed; i++) {
+		struct envelope e;
+		carry_bytes(c, &e, sizeof(e));
+		struct net_slot *slot = window_make(p) ? stream_slot(rank, e.length) : NULL;
+		if (!slot) {
+			c->failed = true;
+			return;
+		}
+		carry_bytes(c, slot->payload, e.length);
+		stream_put(rank, slot, &e);
+	}
+}
+
+static bool comes_in_pieces(void)
+{
+	for (uint32_t i = 0; i < net.nranks; i++)
+		if (net.peer[i].late)
+			return true;
+	return false;
+}
+
+static bool net_carry(struct carry *c)
+{
+	if (!c->loading && (net.late || net.suspended || comes_in_pieces()))
+		return false;
+	if (!c->loading)
+		wire_stop();
+	carry_bytes(c, &net.epoch, sizeof(net.epoch));
+	for (uint32_t i = 0; i < net.nranks; i++) {
+		struct net_peer *p = &net.peer[i];
+		carry_bytes(c, &p->freed, sizeof(p->freed));
+		carry_bytes(c, &p->tail, sizeof(p->tail));
+		carry_bytes(c, &p->cursor, sizeof(p->cursor));
+		kept_carry(c, i);
+	}
+	return true;
+}
+
 static bool net_settled(void)
 {
 	return !net.late;
@@ -493,6 +545,7 @@ const struct channel_ops channel_net = {
     .drained = net_drained,
     .resume = net_resume,
     .forget = net_forget,
+    .carry = net_carry,
     .settled = net_settled,
     .used = net_used,
     .close = net_close,

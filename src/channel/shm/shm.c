@@ -26,6 +26,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/base.h"
+#include "channel/carry/carry.h"
 #include "channel/copy.h"
 #include "node/shm_layout.h"
 #include "ckpt/rank.h"
@@ -353,7 +354,8 @@ static bool shm_drained(void)
 		uint64_t word = atomic_load_explicit(stamp(peer, shm.rank), memory_order_acquire);
 		uint32_t round = (uint32_t)(word >> 32);
 		if (atomic_load_explicit(&shm.out[peer].mailbox->lost, memory_order_relaxed))
-			continue; /* a dead replica: what it has left has been taken with the view */
+			continue; /* a dead replica: what it has left has been taken with the view
+				   */
 		if ((round != shm.round && round != GONE) || (uint32_t)word != shm.in[peer].cursor)
 			return false;
 	}
@@ -375,6 +377,25 @@ static void shm_resume(bool restored)
 		atomic_store(stamp(shm.rank, peer), 0);
 }
 
+/* The rings stay as they are, and so do stamps: a peer that is suspended has its answer from the
+ * next program. */
+static bool shm_carry(struct carry *c)
+{
+	for (uint32_t peer = 0; peer < shm.nranks; peer++) {
+		struct outgoing *out = &shm.out[peer];
+		struct incoming *in = &shm.in[peer];
+		carry_bytes(c, &out->tail, sizeof(out->tail));
+		carry_bytes(c, &out->data_tail, sizeof(out->data_tail));
+		carry_bytes(c, &in->cursor, sizeof(in->cursor));
+		carry_bytes(c, &in->data_cursor, sizeof(in->data_cursor));
+		carry_bytes(c, &in->told, sizeof(in->told));
+		carry_bytes(c, &in->data_told, sizeof(in->data_told));
+		if (c->loading)
+			freed_read(out);
+	}
+	return true;
+}
+
 const struct channel_ops channel_shm = {
     .name = "shm",
     .open = shm_open,
@@ -390,6 +411,7 @@ const struct channel_ops channel_shm = {
     .suspend = shm_suspend,
     .drained = shm_drained,
     .resume = shm_resume,
+    .carry = shm_carry,
     .close = shm_close,
     .eager_max = &eager_max,
 };

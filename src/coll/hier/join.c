@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/exit_status.h"
+#include "channel/carry/carry.h"
 #include "coll/hier/join.h"
 
 #include "coll/hier/hier.h"
@@ -131,6 +132,22 @@ static struct request *completed_one(void)
 }
 
 /* The request may hold the last reference to its communicator. */
+bool join_settled(void)
+{
+	return awaited == 0;
+}
+
+void join_quit(void)
+{
+	join_finish(NULL);
+	states = NULL;
+}
+
+void join_carry(struct carry *c)
+{
+	carry_bytes(c, &layout, sizeof(layout));
+}
+
 int join_progress(void)
 {
 	struct request *req;

@@ -51,9 +51,16 @@ static inline struct coll_home *cells_home(struct comm *c)
 
 void join_init(void);
 /* Gives up farewells and agreements: no rank has operations before it any more, but for the one on
- * world that ends MPI. Some may have begun that when they are restored and others not, so agreements
- * on world go on. NULL: that one has ended, too, and so have they. */
+ * world that ends MPI. Some may have begun that when they are restored and others not, so
+ * agreements on world go on. NULL: that one has ended, too, and so have they. */
 void join_finish(struct comm *world);
+/* This process's program has finalized, and another one takes its place: no communicator of it
+ * agrees on anything any more. */
+void join_quit(void);
+/* Is neither a farewell nor an agreement under way? */
+bool join_settled(void);
+struct carry;
+void join_carry(struct carry *c);
 /* All processes have been restored, and what they were sending is in private memory. */
 void join_restored(void);
 int join_progress(void); /* progress hook */

@@ -360,6 +360,11 @@ void node_set_signal_all(struct node_set *c, int sig)
 	send_all(c, &(struct message){.type = MSG_SIGNAL, .rank = MESSAGE_ALL, .value = sig});
 }
 
+void node_set_let_go(struct node_set *c)
+{
+	send_all(c, &(struct message){.type = MSG_LET_GO});
+}
+
 void node_set_pause(struct node_set *c, bool pause)
 {
 	send_all(c, &(struct message){.type = MSG_PAUSE, .value = pause});

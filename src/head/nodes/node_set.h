@@ -329,6 +329,8 @@ void node_set_signal_all(struct node_set *c, int sig);
 void node_set_signal_program(struct node_set *c, uint32_t rank, int sig);
 /* Everybody stands still, and so will the head; or goes on. Returns when it has been sent. */
 void node_set_pause(struct node_set *c, bool pause);
+/* Processes in reserve for MPI_Comm_spawn end. */
+void node_set_let_go(struct node_set *c);
 
 bool node_set_present(const struct node_set *c, uint32_t rank); /* runs, or is about to */
 uint32_t node_set_alive(const struct node_set *c);		/* ranks that are present */

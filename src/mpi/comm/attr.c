@@ -353,7 +353,9 @@ int attr_get(enum attr_kind kind, struct attributes *attrs, int keyval, enum att
 	if (keyval >= 0 && keyval < KEYVAL_FIRST) {
 		if (kind == ATTR_COMM && keyval <= MPI_UNIVERSE_SIZE) {
 			const char *app = getenv("HALE_APPNUM"); /* launch/mpmd.c */
-			predefined[MPI_UNIVERSE_SIZE] = (MPI_Fint)link_self()->nranks;
+			/* but for who keeps count of the reserve (mpi/dynamic/keeper.c) */
+			predefined[MPI_UNIVERSE_SIZE] =
+			    (MPI_Fint)link_self()->nranks - (getenv("HALE_WORLD") != NULL);
 			predefined[MPI_APPNUM] = app ? atoi(app) : 0;
 			struct attribute a = {.language = ATTR_FORTRAN_INT,
 					      .value.fint = predefined[keyval]};

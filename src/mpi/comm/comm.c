@@ -183,11 +183,11 @@ int comm_module_init(void)
 
 /* MPI-3.1 8.7.1: the attributes of MPI_COMM_SELF go first, while everything still works, and their
  * callbacks may communicate: hence the barrier behind them. */
-void comm_module_leave(void)
+void comm_module_leave(bool stays)
 {
 	attr_delete_all(ATTR_COMM, COMM_SELF, &COMM_SELF->attrs);
 	attr_delete_all(ATTR_COMM, COMM_WORLD, &COMM_WORLD->attrs);
-	coll_finish(COMM_WORLD);
+	coll_finish(COMM_WORLD, stays);
 }
 
 void comm_module_fini(void)

@@ -125,6 +125,9 @@ int world_all_make(void);
 void world_all_end(void);
 /* A tag for a meeting with that process that no other meeting of the two has. */
 int world_tag(int peer);
+/* Tags go on in the program that this process becomes. */
+struct carry;
+void world_carry(struct carry *c);
 
 /* ---- groups (group.c) ---- */
 /* A group of n world ranks: takes over world (from base/heap.h; may be NULL for n 0). n 0 gives

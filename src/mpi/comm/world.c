@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which processes a world has, and how those of different worlds reach each other. */
 #include <stdlib.h>
+#include "channel/carry/carry.h"
 #include "mpi/comm/comm.h"
 #include "node/spawn_layout.h"
 
@@ -76,6 +77,11 @@ void world_all_end(void)
 	if (all)
 		comm_unknow(all);
 	all = NULL;
+}
+
+void world_carry(struct carry *c)
+{
+	carry_bytes(c, &tags, sizeof(tags));
 }
 
 /* Each side counts for itself; the lowest bit says whose count it is. */

@@ -3,6 +3,8 @@
  * there that they do nowhere else. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
+#include "channel/carry/carry.h"
 #include "mpi/dynamic/dynamic.h"
 #include "mpi/env/env.h"
 
@@ -27,38 +29,50 @@ static void parent_meet(const char *spawned)
 	spawn_parent_set(out);
 }
 
+/* Nothing that this process has still to send is waited for: its receivers may have left. */
+static _Noreturn void reserve_leave(void)
+{
+	link_mpi_finalized();
+	_exit(0);
+}
+
 static void spawn_init_end(void)
 {
 	const char *spawned = getenv("HALE_SPAWNED");
 	if (!world_all())
 		return;
+	if (carry_arrived()) {
+		world_carry(carry_arrived());
+		port_carry(carry_arrived());
+		carry_end();
+	}
 	match_crowd_look();
-	if (world_in_reserve())
+	if (keeper_is_me())
+		keeper_serve();
+	else if (world_in_reserve())
 		order_await();
+	if (world_in_reserve())
+		reserve_leave();
 	else if (world_text() && spawned)
 		parent_meet(spawned);
 }
 
 static void spawn_let_go(void)
 {
-	struct segment *s = link_self()->segment;
-	if (!world_text() || spawn_is_spawned() || COMM_WORLD->rank != 0 || world_in_reserve())
-		return;
-	atomic_store(&s->spawn_over, 1);
-	for (uint32_t p = 0; p < s->nranks; p++)
-		if (segment_here(s, p))
-			mailbox_ring(segment_mailbox(s, p));
+	if (world_text() && !spawn_is_spawned() && COMM_WORLD->rank == 0 && !world_in_reserve())
+		keeper_first_world_over();
 }
 
 /* Spawned processes do not leave before the job does: without them no further checkpoint would be
- * whole. The handlers of exit() that were there before MPI_Init run behind this one. */
-static void rest(void)
+ * whole. The handlers of exit() that were there before MPI_Init run behind this one, and not at all
+ * where another program takes the process. */
+static void spawn_rest(int status, void *arg)
 {
 	if (!link_self()->connected || api_state != API_FINALIZED)
 		return;
 	fflush(NULL);
 	guard_enter();
-	order_rest();
+	order_rest(status);
 	link_mpi_finalized();
 	guard_leave();
 }
@@ -66,14 +80,15 @@ static void rest(void)
 static void spawn_rest_at_exit(void)
 {
 	order_done();
-	if (atexit(rest) != 0)
-		rest();
+	if (on_exit(spawn_rest, NULL) != 0)
+		spawn_rest(EXIT_FAILURE, NULL);
 }
 
 __attribute__((constructor)) static void spawn_life_give(void)
 {
 	static const struct env_life life = {.init_end = spawn_init_end,
 					     .stays = spawn_is_spawned,
+					     .job_ends = order_job_ends,
 					     .let_go = spawn_let_go,
 					     .rest_at_exit = spawn_rest_at_exit};
 	env_life_set(&life);

@@ -24,11 +24,33 @@ static void name_show(int i)
 	atomic_store(&n->there, own[i].there);
 }
 
-void names_restore(void)
+/* A new segment knows nothing. */
+static void names_resume(bool fresh)
 {
+	if (!fresh)
+		return;
 	for (int i = 0; i < SPAWN_NAMES; i++)
 		if (own[i].there)
 			name_show(i);
+}
+
+static void names_participate(void)
+{
+	static struct ckpt_participant participant = {.name = "published names",
+						      .resume = names_resume};
+	static bool known;
+	if (!known)
+		ckpt_participate(&participant);
+	known = true;
+}
+
+void names_forget(void)
+{
+	for (int i = 0; i < SPAWN_NAMES; i++)
+		if (own[i].there) {
+			own[i].there = false;
+			name_show(i);
+		}
 }
 
 /* NULL: nobody of this node has published it. */
@@ -69,6 +91,7 @@ int PMPI_Publish_name(const char *service_name, MPI_Info info, const char *port_
 			 SPAWN_NAMES);
 		return API_FAIL(NULL, MPI_ERR_SERVICE);
 	}
+	names_participate();
 	own[i].there = true;
 	strcpy(own[i].service, service_name);
 	strcpy(own[i].port, port_name);

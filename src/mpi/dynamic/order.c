@@ -1,67 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Orders to processes in reserve. An order is a row of strings: folder, path, HALE_WORLD=…,
- * HALE_SPAWNED=…, HALE_APPNUM=…, then HALE_RANK and its like, "", and the arguments. */
+/* Orders to processes in reserve. An order is a message, a row of strings: folder, path,
+ * HALE_WORLD=…, HALE_SPAWNED=…, HALE_APPNUM=…, then HALE_RANK and its like, "", and the arguments.
+ *
+ * The process that follows it executes the program. What its peers count together with it, and what
+ * has come for the program already, goes along (channel/carry/carry.h). */
+#include <errno.h>
 #include <string.h>
+#include "base/fmt.h"
+#include "channel/carry/carry.h"
 #include "mpi/dynamic/dynamic.h"
 
 enum { ARGUMENTS_MAX = 4096, ASSIGNMENTS_MAX = 12 };
 
-static struct order *open_orders;
 static enum spawn_state own; /* this process's; SPAWN_NONE: it was never in reserve */
+static bool over;	     /* TAG_OVER has come */
 
-static struct spawn_room *room(int process)
+static struct spawn_room *own_room(void)
 {
-	return segment_spawn_room(link_self()->segment, (uint32_t)process);
+	return segment_spawn_room(link_self()->segment, link_self()->rank);
 }
 
 /* ---- who spawns ---- */
-
-void order_unclaim(const int *processes, int count)
-{
-	for (int i = 0; i < count; i++)
-		atomic_store(&room(processes[i])->state, SPAWN_IDLE);
-}
-
-static int claim(int *processes, int count)
-{
-	struct segment *s = link_self()->segment;
-	int n = 0;
-	for (uint32_t p = 0; p < s->nranks && n < count; p++) {
-		uint32_t idle = SPAWN_IDLE;
-		if (segment_here(s, p) &&
-		    atomic_compare_exchange_strong(&room((int)p)->state, &idle, SPAWN_CLAIMED))
-			processes[n++] = (int)p;
-	}
-	return n;
-}
-
-/* Are there as many as wanted, or will there be no more? */
-static bool claim_decided(void *wanted)
-{
-	struct segment *s = link_self()->segment;
-	int idle = 0, starting = 0;
-	for (uint32_t p = 0; p < s->nranks; p++) {
-		uint32_t state =
-		    segment_here(s, p) ? atomic_load(&room((int)p)->state) : SPAWN_NONE;
-		idle += state == SPAWN_IDLE;
-		starting += state == SPAWN_STARTING;
-	}
-	return idle >= *(int *)wanted || idle + starting < *(int *)wanted;
-}
-
-bool order_claim(int *processes, int count)
-{
-	for (;;) {
-		while (!claim_decided(&count))
-			match_sleep(claim_decided, &count);
-		int n = claim(processes, count);
-		if (n == count)
-			return true;
-		order_unclaim(processes, n);
-		if (claim_decided(&count)) /* another process may have been quicker */
-			return false;
-	}
-}
 
 struct order *order_new(int process)
 {
@@ -84,72 +43,44 @@ bool order_add(struct order *o, const char *text)
 	return true;
 }
 
-static void order_write(const struct order *o)
+int order_give(struct order *o)
 {
-	struct spawn_room *r = room(o->process);
-	memcpy(r->bytes, o->bytes, o->length);
-	r->length = (uint32_t)o->length;
-	atomic_store(&r->state, SPAWN_ORDERED);
-	mailbox_ring(segment_mailbox(link_self()->segment, (uint32_t)o->process));
+	int rc = match_send(o->bytes, o->length, datatype_of(MPI_BYTE), o->process, TAG_ORDER,
+			    world_all(), MATCH_STANDARD);
+	heap_free(o);
+	return rc;
 }
 
-void orders_done(void)
+/* ---- what this process is ---- */
+
+static void own_show(void)
 {
-	while (open_orders) {
-		struct order *o = open_orders;
-		open_orders = o->next;
-		heap_free(o);
-	}
+	atomic_store(&own_room()->state, own);
 }
 
-/* ---- a checkpoint ---- */
+/* A new segment knows nothing. */
+static void order_resume(bool fresh)
+{
+	if (fresh && own != SPAWN_NONE)
+		own_show();
+}
 
-/* An order may lie there before the process has said that it waits for one. */
 static void own_set(enum spawn_state state)
 {
-	struct spawn_room *r = room((int)link_self()->rank);
-	uint32_t starting = SPAWN_STARTING;
-	own = state;
-	if (state != SPAWN_IDLE)
-		atomic_store(&r->state, state);
-	else
-		atomic_compare_exchange_strong(&r->state, &starting, state);
-	for (uint32_t p = 0; p < link_self()->segment->nranks; p++) /* who spawns may wait for it */
-		if (segment_here(link_self()->segment, p))
-			mailbox_ring(segment_mailbox(link_self()->segment, p));
-}
-
-/* A new segment knows nothing: every process says what it is, in any order. */
-static void orders_resume(bool fresh)
-{
-	if (!fresh)
-		return;
-	if (own != SPAWN_NONE)
-		own_set(own);
-	for (struct order *o = open_orders; o; o = o->next)
-		order_write(o);
-	names_restore();
-}
-
-static void participate(void)
-{
 	static struct ckpt_participant participant = {.name = "spawned processes",
-						      .resume = orders_resume};
-	static bool known;
-	if (!known)
+						      .resume = order_resume};
+	if (own == SPAWN_NONE)
 		ckpt_participate(&participant);
-	known = true;
+	own = state;
+	own_show();
 }
 
-void order_give(struct order *o)
+bool order_job_ends(void)
 {
-	participate();
-	o->next = open_orders;
-	open_orders = o;
-	order_write(o);
+	return over || atomic_load(&link_self()->segment->spawn_over);
 }
 
-/* ---- who is in reserve ---- */
+/* ---- following an order ---- */
 
 static const char *string_next(const char **at, const char *end)
 {
@@ -160,47 +91,90 @@ static const char *string_next(const char **at, const char *end)
 	return text;
 }
 
-/* The room's bytes are of a process of this job, ended with a NUL. */
-static void order_follow(const struct spawn_room *r)
+/* From the first call that says true no message of this process's leaves any more. */
+static bool order_carry(struct carry *c)
 {
-	static char *argv[ARGUMENTS_MAX + 1], *set[ASSIGNMENTS_MAX + 1], bytes[SPAWN_ORDER_MAX];
+	carry_begin(c);
+	if (!match_carry(c)) {
+		carry_drop(c);
+		return false;
+	}
+	coll_carry(c);
+	world_carry(c);
+	port_carry(c);
+	return true;
+}
+
+/* The assignment that tells the program where it finds them. */
+static bool carry_hand_over(struct carry *c, char *assignment, size_t size)
+{
+	int fd = c->failed ? -1 : carry_file(c);
+	fmt_print(assignment, size, "HALE_CARRY=%d", fd);
+	if (fd < 0)
+		log_warn("a spawned program can't be started: there is no memory for what the "
+			 "process has to hand over to it (%s)",
+			 strerror(c->failed ? ENOMEM : errno));
+	return fd >= 0;
+}
+
+/* The bytes are of a process of this job, ended with a NUL. used: this process has been a spawned
+ * program before. */
+static void order_follow(char *bytes, size_t length, bool used)
+{
+	static char *argv[ARGUMENTS_MAX + 1], *set[ASSIGNMENTS_MAX + 2];
+	static char assignment[32];
+	struct carry c;
 	size_t argc = 0, sets = 0;
-	memcpy(bytes, r->bytes, r->length);
-	const char *at = bytes, *end = bytes + r->length, *folder = string_next(&at, end),
+	const char *at = bytes, *end = bytes + length, *folder = string_next(&at, end),
 		   *path = string_next(&at, end), *text;
 	while ((text = string_next(&at, end)) && *text && sets < ASSIGNMENTS_MAX)
 		set[sets++] = (char *)(uintptr_t)text;
 	while ((text = string_next(&at, end)) && argc < ARGUMENTS_MAX)
 		argv[argc++] = (char *)(uintptr_t)text;
-	if (folder && path && argc)
-		link_become(path, argv, folder, set);
-	log_warn("internal error: an order to a process in reserve makes no sense; please report");
+	while (!order_carry(&c)) {
+		match_progress();
+		guard_safe_point();
+	}
+	set[sets] = assignment;
+	names_forget();
+	if (folder && path && argc && carry_hand_over(&c, assignment, sizeof(assignment))) {
+		own_set(SPAWN_ORDERED);
+		link_become(path, argv, folder, set, used);
+	}
+	log_warn(
+	    "internal error: an order to a process in reserve can't be followed; please report");
 	link_abort(70);
-}
-
-static bool job_ends(void *arg)
-{
-	return atomic_load(&link_self()->segment->spawn_over);
 }
 
 static bool is_called(void *arg)
 {
-	return job_ends(NULL) || atomic_load(&room((int)link_self()->rank)->state) == SPAWN_ORDERED;
+	return order_job_ends() || match_peek(world_all(), TAG_ORDER) ||
+	       match_peek(world_all(), TAG_OVER);
+}
+
+/* Until an order has come, which is followed, or the job ends. */
+static void order_wait(bool used)
+{
+	static char bytes[SPAWN_ORDER_MAX];
+	size_t length;
+	int heard;
+	while (!is_called(NULL))
+		match_sleep(is_called, NULL);
+	if (message_take(TAG_OVER, &heard, sizeof(heard), &length) >= 0)
+		over = true;
+	if (!order_job_ends() && message_take(TAG_ORDER, bytes, sizeof(bytes), &length) >= 0)
+		order_follow(bytes, length, used);
 }
 
 void order_await(void)
 {
-	participate();
 	own_set(SPAWN_IDLE);
-	while (!is_called(NULL))
-		match_sleep(is_called, NULL);
-	if (!job_ends(NULL))
-		order_follow(room((int)link_self()->rank));
+	while (!order_job_ends())
+		order_wait(false);
 }
 
 void order_begun(void)
 {
-	participate();
 	own_set(SPAWN_BEGUN);
 }
 
@@ -209,8 +183,26 @@ void order_done(void)
 	own_set(SPAWN_DONE);
 }
 
-void order_rest(void)
+/* Others may still free communicators that this process has freed, and wait for it to agree. */
+static bool is_through(void *arg)
 {
-	while (!job_ends(NULL))
-		match_sleep(job_ends, NULL);
+	return order_job_ends() || match_peek(world_all(), TAG_OVER) ||
+	       (match_settled() && coll_settled());
+}
+
+/* What nobody has received of the program's messages was for that program. A status that is an
+ * error has to be seen at the end of the job, and a receiver may still read what has been sent to
+ * it. */
+void order_rest(int status)
+{
+	keeper_rests();
+	match_wait_until(is_through, NULL);
+	if (!order_job_ends() && !match_peek(world_all(), TAG_OVER)) {
+		coll_quit();
+		match_unexpected_drop(world_all());
+		if (status == 0 && !match_unanswered())
+			keeper_return();
+	}
+	while (!order_job_ends())
+		order_wait(true);
 }

@@ -2,22 +2,21 @@
 /* Ports: two groups of one job that have no communicator in common meet, by their leaders.
  *
  *   who connects ── {number, tag} ──▶ the port's process: waits in the port until it accepts,
- *                ◀──── an error class ──── or gets MPI_ERR_PORT when the port is, or becomes, closed
+ *                ◀──── an error class ──── or gets MPI_ERR_PORT: the port is, or gets, closed
  *
- * Calls are answered in the progress of the port's process, whatever MPI call that is in. Numbers of
- * ports are not used again, so a name that is old names no port. */
+ * Calls are answered in the progress of the port's process, whatever MPI call that is in. Numbers
+ * of ports are not used again, so a name that is old names no port. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/fmt.h"
+#include "channel/carry/carry.h"
 #include "mpi/dynamic/dynamic.h"
 
 enum {
 	PORTS_MAX = 1024, /* open at a time */
-	TAG_CALL = 1 << 26,
-	TAG_ANSWER = 1 << 27, /* plus the tag of the meeting, which has 25 bits */
 	HANDSHAKE = 0x68616c65
 };
 
@@ -93,18 +92,12 @@ static void caller_arrive(struct port_caller *c)
 	*at = c;
 }
 
-static bool nobody_is_skipped(void *arg, int source)
-{
-	return false;
-}
-
 static int calls_progress(void)
 {
 	struct match_message *m;
 	size_t bytes;
 	int source, moved = 0;
-	while (world_all() &&
-	       match_take(world_all(), TAG_CALL, nobody_is_skipped, NULL, &m, &source, &bytes)) {
+	while (world_all() && match_take(world_all(), TAG_CALL, NULL, NULL, &m, &source, &bytes)) {
 		struct port_caller *c = heap_calloc(1, sizeof(*c));
 		if (!c || match_imrecv(c->call, 2, datatype_of(MPI_INT), m, &c->request)) {
 			log_warn("there is no memory for a process that connects to a port");
@@ -133,6 +126,13 @@ static void calls_listen(void)
 	if (!listening)
 		match_progress_hook(calls_progress);
 	listening = true;
+}
+
+void port_carry(struct carry *c)
+{
+	carry_bytes(c, &ports_made, sizeof(ports_made));
+	if (c->loading && ports_made > 0)
+		calls_listen();
 }
 
 static bool available(const char *function)
@@ -231,9 +231,9 @@ static void connect_one(const char *port, struct contact *c)
 	c->error = match_send(call, 2, datatype_of(MPI_INT), c->process, TAG_CALL, world_all(),
 			      MATCH_STANDARD);
 	if (!c->error)
-		c->error = match_recv(&answer, 1, datatype_of(MPI_INT), c->process,
-				      TAG_ANSWER + c->tag, world_all(), MATCH_STANDARD,
-				      MPI_STATUS_IGNORE);
+		c->error =
+		    match_recv(&answer, 1, datatype_of(MPI_INT), c->process, TAG_ANSWER + c->tag,
+			       world_all(), MATCH_STANDARD, MPI_STATUS_IGNORE);
 	if (!c->error)
 		c->error = answer;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* hale-reserve: a process that MPI_Comm_spawn may make into another program. Its MPI_Init returns
- * when the job ends without that. */
+/* hale-reserve: a process that MPI_Comm_spawn may make into another program. Its MPI_Init does not
+ * return: without that it ends the process when the job ends. */
 #include <mpi.h>
 
 int main(int argc, char **argv)

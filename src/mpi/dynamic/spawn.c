@@ -153,7 +153,7 @@ static void say_too_few(int total)
 {
 	if (!getenv("HALE_WORLD"))
 		log_warn("MPI_Comm_spawn: this job has no processes in reserve; start it with "
-			 "`hale run --spawn %d …`, on one node",
+			 "`hale run --spawn %d …`",
 			 total);
 	else
 		log_warn("MPI_Comm_spawn: %d processes are wanted, and fewer are left in reserve; "
@@ -173,7 +173,7 @@ static int spawn_order(struct spawning *s)
 	s->processes = heap_alloc((size_t)s->total * sizeof(int));
 	if (!s->processes)
 		return MPI_ERR_NO_MEM;
-	if (!order_claim(s->processes, s->total)) {
+	if (!world_text() || keeper_claim(s->processes, s->total)) {
 		say_too_few(s->total);
 		return MPI_ERR_SPAWN;
 	}
@@ -187,13 +187,17 @@ static int spawn_order(struct spawning *s)
 	}
 	if (rc) {
 		orders_drop(s);
-		order_unclaim(s->processes, s->total);
+		keeper_give_back(s->processes, s->total);
 		return rc;
 	}
 	while (s->orders) {
 		struct order *o = s->orders;
 		s->orders = o->next;
-		order_give(o);
+		rc = order_give(o);
+		if (rc) { /* the others wait for it in vain */
+			log_warn("MPI_Comm_spawn: an order can't be sent");
+			link_abort(70);
+		}
 	}
 	return MPI_SUCCESS;
 }
@@ -219,8 +223,6 @@ static int spawn(const struct part *parts, int count, int root, struct comm *c, 
 		rc = word[0];
 	if (!rc)
 		rc = intercomm_meet(c, root, world_all(), word[1], word[2], out);
-	if (c->rank == root)
-		orders_done();
 	return rc;
 }
 

@@ -23,6 +23,8 @@ struct env_life {
 	void (*init_end)(void);
 	/* is this a spawned process? Then MPI_Finalize leaves its channels open */
 	bool (*stays)(void);
+	/* has the first world ended? Then others may be gone, too */
+	bool (*job_ends)(void);
 	/* in MPI_Finalize of others: nobody will be spawned any more */
 	void (*let_go)(void);
 	/* of those that stay: exit() first waits until the first world has finalized */

@@ -88,7 +88,7 @@ static void init_layers(void)
 
 static pthread_mutex_t life_lock = PTHREAD_MUTEX_INITIALIZER;
 static enum { LAYERS_NONE, LAYERS_UP, LAYERS_GONE } layers;
-static int holders;	       /* the world, and sessions */
+static int holders;		/* the world, and sessions */
 static api_state_t world_state; /* of MPI_Init and MPI_Finalize */
 
 /* Programs that have sessions only may not use these two. */
@@ -115,7 +115,7 @@ static void sessions_over(void)
 		return;
 	fflush(NULL);
 	guard_enter();
-	coll_finish(COMM_WORLD);
+	coll_finish(COMM_WORLD, false);
 	match_settle();
 	link_mpi_finalized();
 	guard_leave();
@@ -161,9 +161,10 @@ static int level_given(int required)
 		return required;
 	/* several threads send in an order that no other replica could follow */
 	if (link_self()->process == 0)
-		log_warn("MPI_THREAD_MULTIPLE is not given in a job with replicas, but "
-			 "MPI_THREAD_SERIALIZED: with several threads in MPI at once replicas would "
-			 "send in different orders");
+		log_warn(
+		    "MPI_THREAD_MULTIPLE is not given in a job with replicas, but "
+		    "MPI_THREAD_SERIALIZED: with several threads in MPI at once replicas would "
+		    "send in different orders");
 	return MPI_THREAD_SERIALIZED;
 }
 
@@ -218,7 +219,8 @@ void env_library_leave(void)
 		link_mpi_finalized();
 	guard_leave();
 	if (world_state == API_BEFORE_INIT && !at_exit)
-		at_exit = atexit(sessions_over) == 0 && pthread_atfork(NULL, NULL, fork_noticed) == 0;
+		at_exit =
+		    atexit(sessions_over) == 0 && pthread_atfork(NULL, NULL, fork_noticed) == 0;
 	guard_multiple = false;
 	pthread_mutex_unlock(&life_lock);
 }
@@ -261,11 +263,17 @@ int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 }
 API_ALIAS(Init_thread);
 
+/* Who has a message of a spawned process in its way may have ended with the first world. */
+static bool settled_or_over(void *arg)
+{
+	return match_settled() || life->job_ends();
+}
+
 /* The end of everything: nobody holds the library open. */
 static void world_end(bool stays)
 {
 	if (stays) {
-		match_settle();
+		match_wait_until(settled_or_over, NULL);
 	} else {
 		life->let_go();
 		comm_module_fini();
@@ -291,7 +299,7 @@ int PMPI_Finalize(void)
 	 * running MPI), then waits until all ranks have come: nobody leaves while a peer may still
 	 * want something from it, a rendezvous to read out of its memory for instance. */
 	bool stays = life->stays();
-	comm_module_leave();
+	comm_module_leave(stays);
 	world_state = API_FINALIZED;
 	ompi_mpi_state = OMPI_FINALIZED;
 	bool last = --holders == 0;

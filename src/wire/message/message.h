@@ -44,6 +44,7 @@ enum { STDIN_WINDOW = 65536 };
 	M(MSG_FEED_END, "")	/* there are no more */                                            \
 	M(MSG_TAKEN, "vn")	/* n bytes of stream v have been passed on */                      \
 	M(MSG_LEASE, "n")	/* granted: what ASK number n asked for */                         \
+	M(MSG_LET_GO, "")	/* the first world has ended: so do processes in reserve */        \
 	M(MSG_PAUSE, "v")	/* 1: the job stands still, 0: it goes on */                       \
 	M(MSG_QUIT, "")		/* the job is over */                                              \
 	M(MSG_ATTACH, "i")   /* a new head, of epoch i, takes over; the first one on a session */  \
