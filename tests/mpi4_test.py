@@ -58,11 +58,10 @@ def several_requests_tell_their_status_and_stay(s):
 
 
 @test
-def counts_beyond_31_bits_are_right_or_refused(s):
+def counts_beyond_31_bits_are_right(s):
     exe = build(s, "large_counts")
     r = s.hale_run(2, exe)
     expect(r.status == 0 and r.out == "bad: 0\n", r)
-    expect("MPI_Allgatherv_c" in r.err, "the refusal names the function", r)
     if LONG:  # 2.1 GB in each of two processes
         r = s.hale_run(2, exe, str(2 ** 31 + 4096))
         expect(r.status == 0 and r.out == "bad: 0\n", r)

@@ -3,6 +3,7 @@
 #ifndef HALE_COLL_ARGS_H
 #define HALE_COLL_ARGS_H
 
+#include "base/base.h"
 #include "object/comm.h"
 #include "object/datatype.h"
 #include "object/op.h"
@@ -33,8 +34,9 @@ struct coll_args {
 	 * own in bytes */
 	size_t scount, rcount;
 	struct datatype *stype, *rtype;
-	const int *scounts, *sdispls, *rcounts, *rdispls;
+	const void *scounts, *sdispls, *rcounts, *rdispls; /* see wide */
 	struct datatype *const *stypes, *const *rtypes;
+	bool wide;   /* those four are of MPI_Count and MPI_Aint; else of int */
 	bool ragged; /* blocks of gathers and scatters differ, as only the root knows */
 };
 
@@ -44,30 +46,42 @@ struct coll_block {
 	struct datatype *type;
 };
 
-static inline struct coll_block coll_block_of(const void *buf, size_t count, struct datatype *type,
-					      const int *counts, const int *displs,
+_Static_assert(sizeof(MPI_Count) == 8 && sizeof(MPI_Aint) == 8, "one width for both");
+/* One of an array of counts or displacements. */
+static inline int64_t coll_number(const struct coll_args *a, const void *numbers, int i)
+{
+	return UNLIKELY(a->wide) ? ((const int64_t *)numbers)[i] : ((const int *)numbers)[i];
+}
+/* Elements of member i in a reduction whose result is scattered. */
+static inline size_t coll_share(const struct coll_args *a, int i)
+{
+	return a->rcounts ? (size_t)coll_number(a, a->rcounts, i) : a->rcount;
+}
+
+/* What goes to, or comes from, a member in operations that have a block each. */
+static inline struct coll_block coll_block_of(const struct coll_args *a, const void *buf,
+					      size_t count, struct datatype *type,
+					      const void *counts, const void *displs,
 					      struct datatype *const *types, int member)
 {
 	char *p = (char *)(uintptr_t)buf;
 	if (!counts)
 		return (struct coll_block){p + (ptrdiff_t)(count * (size_t)member) * type->extent,
 					   count, type};
+	const ptrdiff_t at = coll_number(a, displs, member);
+	const size_t n = (size_t)coll_number(a, counts, member);
 	if (types)
-		return (struct coll_block){p + displs[member], (size_t)counts[member],
-					   types[member]};
-	return (struct coll_block){p + (ptrdiff_t)displs[member] * type->extent,
-				   (size_t)counts[member], type};
+		return (struct coll_block){p + at, n, types[member]};
+	return (struct coll_block){p + at * type->extent, n, type};
 }
-
-/* What goes to, or comes from, a member in operations that have a block each. */
 static inline struct coll_block coll_send_block(const struct coll_args *a, int member)
 {
-	return coll_block_of(a->sbuf, a->scount, a->stype, a->scounts, a->sdispls, a->stypes,
+	return coll_block_of(a, a->sbuf, a->scount, a->stype, a->scounts, a->sdispls, a->stypes,
 			     member);
 }
 static inline struct coll_block coll_recv_block(const struct coll_args *a, int member)
 {
-	return coll_block_of(a->rbuf, a->rcount, a->rtype, a->rcounts, a->rdispls, a->rtypes,
+	return coll_block_of(a, a->rbuf, a->rcount, a->rtype, a->rcounts, a->rdispls, a->rtypes,
 			     member);
 }
 /* The single block of operations that send or receive one. */

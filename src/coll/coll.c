@@ -107,7 +107,7 @@ static bool fits_cells(const struct coll_args *a)
 	case COLL_REDUCE_SCATTER: {
 		size_t total = 0;
 		for (size_t i = 0; i < n; i++)
-			total += a->rcounts ? (size_t)a->rcounts[i] : a->rcount;
+			total += coll_share(a, (int)i);
 		return coll_span(a->rtype, total) <= coll_inline_max;
 	}
 	default: /* only the owner of a block knows its size */
@@ -165,7 +165,7 @@ static int run_alone(const struct coll_args *a)
 	case COLL_SCAN: {
 		struct coll_block to = coll_recv_one(a);
 		if (a->rcounts)
-			to.count = (size_t)a->rcounts[0];
+			to.count = coll_share(a, 0);
 		if (coll_in_place(a))
 			return MPI_SUCCESS;
 		return coll_block_copy(

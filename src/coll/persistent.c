@@ -101,20 +101,22 @@ static int persistent_make(struct persistent *p, struct comm *c, struct request 
 static bool arrays_copy(struct persistent *p)
 {
 	struct coll_args *a = &p->args;
-	const int **numbers[] = {&a->scounts, &a->sdispls, &a->rcounts, &a->rdispls};
+	const void **numbers[] = {&a->scounts, &a->sdispls, &a->rcounts, &a->rdispls};
 	struct datatype *const **types[] = {&a->stypes, &a->rtypes};
 	const size_t n = (size_t)(a->comm->peers > a->comm->size ? a->comm->peers : a->comm->size);
-	const size_t given = (size_t)(a->comm->remote && a->kind != COLL_REDUCE_SCATTER
-					  ? a->comm->peers : a->comm->size);
-	char *at = p->arrays = heap_alloc(n * (2 * sizeof(void *) + 4 * sizeof(int)));
+	const size_t given =
+	    (size_t)(a->comm->remote && a->kind != COLL_REDUCE_SCATTER ? a->comm->peers
+								       : a->comm->size);
+	const size_t width = a->wide ? sizeof(int64_t) : sizeof(int);
+	char *at = p->arrays = heap_alloc(n * (2 * sizeof(void *) + 4 * width));
 	if (!at)
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(types); i++, at += n * sizeof(void *))
 		if (*types[i])
 			*types[i] = memcpy(at, *types[i], given * sizeof(void *));
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++, at += n * sizeof(int))
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++, at += n * width)
 		if (*numbers[i])
-			*numbers[i] = memcpy(at, *numbers[i], given * sizeof(int));
+			*numbers[i] = memcpy(at, *numbers[i], given * width);
 	return true;
 }
 

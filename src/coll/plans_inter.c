@@ -112,10 +112,9 @@ static void inter_reduce_scatter(struct schedule *s, const struct coll_args *a)
 	int n = a->comm->size, rank = a->comm->rank;
 	size_t total = 0, at = 0;
 	for (int i = 0; i < n; i++)
-		total += a->rcounts ? (size_t)a->rcounts[i] : a->rcount;
+		total += coll_share(a, i);
 	struct coll_block result = inter_combine(s, a, total);
-	struct coll_block own = {a->rbuf, a->rcounts ? (size_t)a->rcounts[rank] : a->rcount,
-				 a->rtype};
+	struct coll_block own = {a->rbuf, coll_share(a, rank), a->rtype};
 	if (rank) {
 		schedule_round(s);
 		schedule_among_local(s, true);
@@ -129,7 +128,7 @@ static void inter_reduce_scatter(struct schedule *s, const struct coll_args *a)
 	schedule_among_local(s, true);
 	for (int i = 0; i < n; i++) {
 		struct coll_block b = {theirs.buf + (ptrdiff_t)at * a->rtype->extent,
-				       a->rcounts ? (size_t)a->rcounts[i] : a->rcount, a->rtype};
+				       coll_share(a, i), a->rtype};
 		if (i)
 			schedule_send(s, b, i);
 		else

@@ -217,7 +217,7 @@ void plan_reduce_scatter(struct schedule *s, const struct coll_args *a)
 	}
 	first[0] = 0;
 	for (int i = 0; i < n; i++)
-		first[i + 1] = first[i] + (a->rcounts ? (size_t)a->rcounts[i] : a->rcount);
+		first[i + 1] = first[i] + coll_share(a, i);
 	struct coll_block part = exchange_slices(s, a, first);
 	schedule_copy(s, (struct coll_block){a->rbuf, part.count, a->rtype}, part);
 	heap_free(first);

@@ -13,6 +13,7 @@
 struct datatype_recipe {
 	int combiner;
 	int nints, naddrs, ntypes;
+	bool large; /* addrs are counts of 64 bits, as the `_c` constructors got them */
 	int *ints;
 	MPI_Aint *addrs;
 	struct datatype **types;
@@ -110,10 +111,11 @@ void datatype_builder_add(struct datatype_builder *b, const struct datatype *old
 			  size_t blocklength, ptrdiff_t offset);
 struct datatype *datatype_builder_finish(struct datatype_builder *b);
 
-struct datatype *datatype_make_subarray(const struct datatype *old, int ndims, const int *sizes,
-					const int *subsizes, const int *starts, int order);
+struct datatype *datatype_make_subarray(const struct datatype *old, int ndims,
+					const MPI_Count *sizes, const MPI_Count *subsizes,
+					const MPI_Count *starts, int order);
 struct datatype *datatype_make_darray(const struct datatype *old, int nprocs, int rank, int ndims,
-				      const int *sizes, const int *distribs, const int *dargs,
+				      const MPI_Count *sizes, const int *distribs, const int *dargs,
 				      const int *psizes, int order);
 
 /* Gives t its recipe; the caller fills the arrays at once, the types with references of their own

@@ -79,13 +79,20 @@ static bool slice_cyclic(struct slice *s, size_t size, size_t block, size_t part
 	return layout_finish(&b, &s->data);
 }
 
-struct datatype *datatype_make_subarray(const struct datatype *old, int ndims, const int *sizes,
-					const int *subsizes, const int *starts, int order)
+/* In the order of dimensions, `order` says where the fastest one is. */
+static int slice_dimension(int i, int ndims, int order)
+{
+	return order == MPI_ORDER_C ? ndims - 1 - i : i;
+}
+
+struct datatype *datatype_make_subarray(const struct datatype *old, int ndims,
+					const MPI_Count *sizes, const MPI_Count *subsizes,
+					const MPI_Count *starts, int order)
 {
 	struct slice s;
 	slice_start(&s, old);
 	for (int i = 0; i < ndims; i++) {
-		const int d = order == MPI_ORDER_C ? ndims - 1 - i : i;
+		const int d = slice_dimension(i, ndims, order);
 		if (!slice_range(&s, (size_t)sizes[d], (size_t)starts[d], (size_t)subsizes[d]))
 			return NULL;
 	}
@@ -93,7 +100,8 @@ struct datatype *datatype_make_subarray(const struct datatype *old, int ndims, c
 }
 
 /* This process's share of one dimension, as MPI-3.1 4.1.4 defines it. */
-static bool slice_distribute(struct slice *s, int size, int distrib, int darg, int part, int parts)
+static bool slice_distribute(struct slice *s, MPI_Count size, int distrib, int darg, int part,
+			     int parts)
 {
 	const bool dflt = darg == MPI_DISTRIBUTE_DFLT_DARG;
 	if (distrib == MPI_DISTRIBUTE_NONE)
@@ -101,20 +109,20 @@ static bool slice_distribute(struct slice *s, int size, int distrib, int darg, i
 	if (distrib == MPI_DISTRIBUTE_CYCLIC)
 		return slice_cyclic(s, (size_t)size, dflt ? 1 : (size_t)darg, (size_t)part,
 				    (size_t)parts);
-	const long block = dflt ? (size + (long)parts - 1) / parts : darg;
-	const long start = block * part;
-	const long n = start >= size ? 0 : start + block > size ? size - start : block;
+	const MPI_Count block = dflt ? (size + parts - 1) / parts : darg;
+	const MPI_Count start = block * part;
+	const MPI_Count n = start >= size ? 0 : start + block > size ? size - start : block;
 	return slice_range(s, (size_t)size, (size_t)(n ? start : 0), (size_t)n);
 }
 
 struct datatype *datatype_make_darray(const struct datatype *old, int nprocs, int rank, int ndims,
-				      const int *sizes, const int *distribs, const int *dargs,
+				      const MPI_Count *sizes, const int *distribs, const int *dargs,
 				      const int *psizes, int order)
 {
 	struct slice s;
 	slice_start(&s, old);
 	for (int i = 0; i < ndims; i++) {
-		const int d = order == MPI_ORDER_C ? ndims - 1 - i : i;
+		const int d = slice_dimension(i, ndims, order);
 		/* the process grid is in row-major order, whatever the array's order is */
 		int below = 1;
 		for (int k = d + 1; k < ndims; k++)

@@ -164,9 +164,9 @@ static void typemap_array_bounds(struct typemap *m, ptrdiff_t extent)
 }
 
 /* Calls add for each index of the array in storage order that `mine` says yes to. */
-static void typemap_array(struct typemap *m, const struct typemap *old, int ndims, const int *sizes,
-			  int order, bool (*mine)(const int *index, const void *arg),
-			  const void *arg)
+static void typemap_array(struct typemap *m, const struct typemap *old, int ndims,
+			  const MPI_Count *sizes, int order,
+			  bool (*mine)(const int *index, const void *arg), const void *arg)
 {
 	long total = 1;
 	for (int d = 0; d < ndims; d++)
@@ -187,7 +187,7 @@ static void typemap_array(struct typemap *m, const struct typemap *old, int ndim
 
 struct slice_test {
 	int ndims;
-	int sizes[4], subsizes[4], starts[4];
+	MPI_Count sizes[4], subsizes[4], starts[4];
 	int distribs[4], dargs[4], psizes[4], coords[4];
 };
 
@@ -206,9 +206,9 @@ static struct typemap typemap_subarray(const struct typemap *old)
 	struct slice_test s = {.ndims = 1 + (int)pick(3)};
 	const int order = pick(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
 	for (int d = 0; d < s.ndims; d++) {
-		s.sizes[d] = 1 + (int)pick(5);
-		s.subsizes[d] = 1 + (int)pick((unsigned)s.sizes[d]);
-		s.starts[d] = (int)pick((unsigned)(s.sizes[d] - s.subsizes[d] + 1));
+		s.sizes[d] = 1 + pick(5);
+		s.subsizes[d] = 1 + pick((unsigned)s.sizes[d]);
+		s.starts[d] = pick((unsigned)(s.sizes[d] - s.subsizes[d] + 1));
 	}
 	struct typemap m = {.type = datatype_make_subarray(old->type, s.ndims, s.sizes, s.subsizes,
 							   s.starts, order)};
@@ -226,7 +226,7 @@ static bool in_darray(const int *index, const void *arg)
 		if (block == MPI_DISTRIBUTE_DFLT_DARG)
 			block = s->distribs[d] == MPI_DISTRIBUTE_CYCLIC
 				    ? 1
-				    : (s->sizes[d] + s->psizes[d] - 1) / s->psizes[d];
+				    : (int)((s->sizes[d] + s->psizes[d] - 1) / s->psizes[d]);
 		if (index[d] / block % s->psizes[d] != s->coords[d])
 			return false;
 	}
@@ -241,16 +241,16 @@ static struct typemap typemap_darray(const struct typemap *old)
 	const int order = pick(2) ? MPI_ORDER_C : MPI_ORDER_FORTRAN;
 	int nprocs = 1, rank = 0;
 	for (int d = 0; d < s.ndims; d++) {
-		s.sizes[d] = 1 + (int)pick(7);
+		s.sizes[d] = 1 + pick(7);
 		s.distribs[d] = kinds[pick(3)];
 		s.psizes[d] = s.distribs[d] == MPI_DISTRIBUTE_NONE ? 1 : 1 + (int)pick(3);
 		s.coords[d] = (int)pick((unsigned)s.psizes[d]);
 		s.dargs[d] = MPI_DISTRIBUTE_DFLT_DARG;
 		if (pick(2))
-			s.dargs[d] =
-			    s.distribs[d] == MPI_DISTRIBUTE_CYCLIC
-				? 1 + (int)pick(4)
-				: (s.sizes[d] + s.psizes[d] - 1) / s.psizes[d] + (int)pick(2);
+			s.dargs[d] = s.distribs[d] == MPI_DISTRIBUTE_CYCLIC
+					 ? 1 + (int)pick(4)
+					 : (int)((s.sizes[d] + s.psizes[d] - 1) / s.psizes[d]) +
+					       (int)pick(2);
 		nprocs *= s.psizes[d];
 		rank = rank * s.psizes[d] + s.coords[d];
 	}

@@ -44,11 +44,17 @@ static void types(void)
 	MPI_Count lengths[2] = {1, MANY}, displacements[2] = {0, 8};
 	MPI_Datatype t, both[2] = {MPI_INT, MPI_CHAR};
 	OK(MPI_Type_contiguous_c(MANY, MPI_INT, &t));
-	MPI_Count i, a, l, n;
-	int combiner;
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	check(MPI_Type_get_envelope_c(t, &i, &a, &l, &n, &combiner) == MPI_ERR_UNSUPPORTED_OPERATION,
+	MPI_Count i, a, l, n, made[5];
+	MPI_Datatype of[2];
+	int combiner, ints[3];
+	OK(MPI_Type_get_envelope_c(t, &i, &a, &l, &n, &combiner));
+	check(i == 0 && a == 0 && l == 1 && n == 1 && combiner == MPI_COMBINER_CONTIGUOUS,
 	      "the envelope of a large type");
+	OK(MPI_Type_get_contents_c(t, 0, 0, 1, 1, NULL, NULL, made, of));
+	check(made[0] == MANY && of[0] == MPI_INT, "the contents of a large type");
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	check(MPI_Type_get_envelope(t, &ints[0], &ints[1], &ints[2], &combiner) ==
+		  MPI_ERR_UNSUPPORTED_OPERATION, "its envelope in integers");
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 	size_is(&t, MANY * 4, MANY * 4, "contiguous");
 	OK(MPI_Type_vector_c(2, 1, MANY, MPI_INT, &t));
@@ -66,6 +72,11 @@ static void types(void)
 	size_is(&t, MANY * 2, MANY * 2, "hindexed block");
 	displacements[1] = 4;
 	OK(MPI_Type_create_struct_c(2, lengths, displacements, both, &t));
+	OK(MPI_Type_get_envelope_c(t, &i, &a, &l, &n, &combiner));
+	check(l == 5 && n == 2 && combiner == MPI_COMBINER_STRUCT, "the envelope of a structure");
+	OK(MPI_Type_get_contents_c(t, 0, 0, 5, 2, NULL, NULL, made, of));
+	check(made[0] == 2 && made[1] == 1 && made[2] == MANY && made[4] == 4 && of[1] == MPI_CHAR,
+	      "the contents of a structure");
 	size_is(&t, MANY + 4, (MANY + 4 + 3) / 4 * 4, "struct");
 	OK(MPI_Pack_size_c(MANY, MPI_INT, MPI_COMM_WORLD, &n));
 	check(n >= MANY * 4, "pack size");
@@ -148,18 +159,114 @@ static void reductions(void)
 	MPI_Type_free(&nothing);
 }
 
-/* What has no way yet is refused. */
-static void refused(void)
+/* Arrays of counts: large ones of a type without bytes, large displacements into memory that is
+ * touched there only. */
+static void arrays(void)
 {
-	MPI_Count counts[16], places[16];
-	char a;
+	enum { ROOM = 64 };
+	char *far = reserve(MANY + ROOM), mine = (char)('a' + rank), got[16] = "";
+	MPI_Count counts[16], ones[16];
+	MPI_Aint places[16], near[16];
+	MPI_Datatype nothing, nothings[16], chars[16];
+	MPI_Request r;
+	MPI_Type_contiguous(0, MPI_INT, &nothing);
+	MPI_Type_commit(&nothing);
 	for (int i = 0; i < size; i++) {
-		counts[i] = 0;
-		places[i] = MANY;
+		counts[i] = MANY;
+		ones[i] = 1;
+		places[i] = MANY + i;
+		near[i] = i;
+		nothings[i] = nothing;
+		chars[i] = MPI_CHAR;
 	}
+	OK(MPI_Allgatherv_c(&mine, MANY, nothing, got, counts, near, nothing, MPI_COMM_WORLD));
+	OK(MPI_Alltoallw_c(got, counts, near, nothings, far, counts, near, nothings, MPI_COMM_WORLD));
+	OK(MPI_Allgatherv_c(&mine, 1, MPI_CHAR, far, ones, places, MPI_CHAR, MPI_COMM_WORLD));
+	for (int i = 0; i < size; i++)
+		check(far[MANY + i] == 'a' + i, "allgatherv");
+	memset(far + MANY, 0, ROOM);
+	OK(MPI_Gatherv_c(&mine, 1, MPI_CHAR, far, ones, places, MPI_CHAR, 0, MPI_COMM_WORLD));
+	for (int i = 0; rank == 0 && i < size; i++)
+		check(far[MANY + i] == 'a' + i, "gatherv");
+	OK(MPI_Scatterv_c(far, ones, places, MPI_CHAR, got, 1, MPI_CHAR, 0, MPI_COMM_WORLD));
+	check(got[0] == mine, "scatterv");
+	memset(far + MANY, mine, ROOM);
+	memset(got, 0, sizeof(got));
+	OK(MPI_Ialltoallv_c(far, ones, places, MPI_CHAR, got, ones, near, MPI_CHAR, MPI_COMM_WORLD, &r));
+	OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+	for (int i = 0; i < size; i++)
+		check(got[i] == 'a' + i, "ialltoallv");
+	memset(got, 0, sizeof(got));
+	OK(MPI_Alltoallw_init_c(far, ones, places, chars, got, ones, near, chars, MPI_COMM_WORLD,
+				MPI_INFO_NULL, &r));
+	for (int k = 0; k < 2; k++) {
+		OK(MPI_Start(&r));
+		OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+	}
+	OK(MPI_Request_free(&r));
+	for (int i = 0; i < size; i++)
+		check(got[i] == 'a' + i, "alltoallw");
+	int all[16], one = 0;
+	for (int i = 0; i < size; i++)
+		all[i] = i + 1;
+	OK(MPI_Reduce_scatter_c(all, &one, ones, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+	check(one == size * (rank + 1), "reduce_scatter");
+	MPI_Comm ring;
+	OK(MPI_Cart_create(MPI_COMM_WORLD, 1, &size, (int[]){1}, 0, &ring));
+	OK(MPI_Neighbor_alltoallv_c(far, ones, places, MPI_CHAR, got, ones, near, MPI_CHAR, ring));
+	check(got[0] == 'a' + (rank + size - 1) % size && got[1] == 'a' + (rank + 1) % size,
+	      "neighbours");
+	MPI_Comm_free(&ring);
+	MPI_Type_free(&nothing);
+	munmap(far, (size_t)(MANY + ROOM));
+}
+
+/* Positions beyond 2^31, and arrays of which a corner is far away. */
+static void packed(void)
+{
+	char *far = reserve(MANY + 64);
+	int in[2] = {rank, 77}, out[2] = {0, 0};
+	MPI_Count at = MANY, n = 0, sizes[2] = {MANY, 4}, parts[2] = {3, 2}, starts[2] = {MANY - 3, 1};
+	MPI_Datatype t;
+	OK(MPI_Pack_c(in, 2, MPI_INT, far, MANY + 64, &at, MPI_COMM_WORLD));
+	check(at == MANY + 8, "the position after packing");
+	at = MANY;
+	OK(MPI_Unpack_c(far, MANY + 64, &at, out, 2, MPI_INT, MPI_COMM_WORLD));
+	check(out[0] == rank && out[1] == 77 && at == MANY + 8, "what was packed");
+	OK(MPI_Pack_external_c("external32", in, 2, MPI_INT, far, MANY + 64, &at));
+	at = MANY + 8;
+	OK(MPI_Unpack_external_c("external32", far, MANY + 64, &at, out, 2, MPI_INT));
+	check(out[0] == rank && out[1] == 77 && at == MANY + 16, "what was packed for all");
+	OK(MPI_Pack_external_size_c("external32", MANY, MPI_INT, &n));
+	check(n == MANY * 4, "external size");
+	OK(MPI_Type_create_subarray_c(2, sizes, parts, starts, MPI_ORDER_C, MPI_CHAR, &t));
+	MPI_Count lb = 0, extent = 0;
+	MPI_Type_get_true_extent_c(t, &lb, &extent);
+	check(lb == (MANY - 3) * 4 + 1 && extent == 2 * 4 + 2, "where a subarray lies");
+	MPI_Count i, a, l, types, made[6];
+	int combiner, two[2];
+	MPI_Datatype of;
+	OK(MPI_Type_get_envelope_c(t, &i, &a, &l, &types, &combiner));
+	check(i == 2 && a == 0 && l == 6 && types == 1 && combiner == MPI_COMBINER_SUBARRAY,
+	      "the envelope of a subarray");
+	OK(MPI_Type_get_contents_c(t, 2, 0, 6, 1, two, NULL, made, &of));
+	check(two[0] == 2 && two[1] == MPI_ORDER_C && made[0] == MANY && made[4] == MANY - 3 && of == MPI_CHAR,
+	      "the contents of a subarray");
+	size_is(&t, 6, MANY * 4, "subarray");
+	int block = MPI_DISTRIBUTE_BLOCK, dflt = MPI_DISTRIBUTE_DFLT_DARG;
+	sizes[0] = MANY * 2;
+	OK(MPI_Type_create_darray_c(2, 1, 1, sizes, &block, &dflt, (int[]){2}, MPI_ORDER_C, MPI_CHAR, &t));
+	size_is(&t, MANY, MANY * 2, "distributed array");
+	MPI_Buffer_attach_c(far, MANY);
+	void *again;
+	MPI_Buffer_detach_c(&again, &n);
+	check(again == far && n == MANY, "a large buffer");
+	munmap(far, (size_t)(MANY + 64));
+	/* beyond 2^63 nothing can be */
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	check(MPI_Allgatherv_c(&a, 0, MPI_CHAR, &a, counts, (MPI_Aint *)places, MPI_CHAR,
-			       MPI_COMM_WORLD) == MPI_ERR_COUNT, "large displacements");
+	sizes[0] = sizes[1] = (MPI_Count)1 << 40;
+	check(MPI_Type_create_subarray_c(2, sizes, parts, starts, MPI_ORDER_C, MPI_CHAR, &t) ==
+		  MPI_ERR_COUNT, "an array of more bytes than there are");
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
@@ -198,7 +305,8 @@ int main(int argc, char **argv)
 		numbers();
 		messages();
 		reductions();
-		refused();
+		arrays();
+		packed();
 	}
 	MPI_Allreduce(MPI_IN_PLACE, &bad, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 	if (rank == 0)

@@ -193,7 +193,7 @@ int cells_reduce_scatter(struct coll_home *h, const struct coll_args *a)
 {
 	size_t vector = 0, first = 0, count = 0;
 	for (int i = 0; i < h->n; i++) {
-		size_t c = a->rcounts ? (size_t)a->rcounts[i] : a->rcount;
+		size_t c = coll_share(a, i);
 		if (i == h->rank) {
 			first = vector;
 			count = c;

@@ -79,7 +79,7 @@ static void runs_of_nodes(struct vector *v)
 {
 	size_t at = 0;
 	for (int i = 0; i < v->map->n; i++) {
-		size_t count = v->a->rcounts ? (size_t)v->a->rcounts[i] : v->a->rcount;
+		size_t count = coll_share(v->a, i);
 		if (!v->runs || v->run[v->runs - 1].to != v->map->node_of[i])
 			v->run[v->runs++] = (struct hier_vector_run){at, at, v->map->node_of[i]};
 		at += count;

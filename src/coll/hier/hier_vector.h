@@ -12,7 +12,7 @@ static inline size_t hier_vector_first(const struct coll_args *a, int rank)
 	if (!a->rcounts)
 		return a->rcount * (size_t)rank;
 	for (int i = 0; i < rank; i++)
-		at += (size_t)a->rcounts[i];
+		at += coll_share(a, i);
 	return at;
 }
 static inline size_t hier_vector_length(const struct coll_args *a)

@@ -32,13 +32,13 @@ static bool is_leaf(const struct coll_args *a)
 	return a->comm->remote ? a->root >= 0 : a->root != a->comm->rank;
 }
 
-static int check_one(const void *buf, int count, MPI_Datatype type)
+static int check_one(const void *buf, MPI_Count count, MPI_Datatype type)
 {
 	return check_buffer(buf, count, datatype_of(type));
 }
 
-static int check_many(const void *buf, const int *counts, const int *displs, MPI_Datatype type,
-		      int n)
+static int check_many(const struct coll_args *a, const void *buf, const void *counts,
+		      const void *displs, MPI_Datatype type, int n)
 {
 	size_t total = 0;
 	if (!displs)
@@ -46,9 +46,9 @@ static int check_many(const void *buf, const int *counts, const int *displs, MPI
 	if (!counts)
 		return MPI_ERR_COUNT;
 	for (int i = 0; i < n; i++) {
-		if (counts[i] < 0)
+		if (coll_number(a, counts, i) < 0)
 			return MPI_ERR_COUNT;
-		total += (size_t)counts[i];
+		total |= (size_t)coll_number(a, counts, i);
 	}
 	return check_one(buf, total ? 1 : 0, type);
 }
@@ -81,11 +81,12 @@ int check_coll_bcast(struct coll_args *a, void *buf, int count, MPI_Datatype typ
 	return check_one(buf, count, type);
 }
 
-int check_coll_gather(struct coll_args *a, const void *sbuf, int scount, MPI_Datatype st,
-		      void *rbuf, int rcount, const int *rcounts, const int *displs, bool vector,
-		      MPI_Datatype rt, int root, MPI_Comm comm)
+int check_coll_gather_of(bool wide, struct coll_args *a, const void *sbuf, MPI_Count scount,
+			 MPI_Datatype st, void *rbuf, MPI_Count rcount, const void *rcounts,
+			 const void *displs, bool vector, MPI_Datatype rt, int root, MPI_Comm comm)
 {
 	int rc = begin(a, COLL_GATHER, comm);
+	a->wide = wide;
 	if (rc)
 		return rc;
 	a->root = root;
@@ -109,15 +110,16 @@ int check_coll_gather(struct coll_args *a, const void *sbuf, int scount, MPI_Dat
 	a->rcounts = rcounts;
 	a->rdispls = displs;
 	a->rtype = datatype_of(rt);
-	return vector ? check_many(rbuf, rcounts, displs, rt, members(a->comm))
+	return vector ? check_many(a, rbuf, rcounts, displs, rt, members(a->comm))
 		      : check_one(rbuf, rcount, rt);
 }
 
-int check_coll_scatter(struct coll_args *a, const void *sbuf, int scount, const int *scounts,
-		       const int *displs, bool vector, MPI_Datatype st, void *rbuf, int rcount,
-		       MPI_Datatype rt, int root, MPI_Comm comm)
+int check_coll_scatter_of(bool wide, struct coll_args *a, const void *sbuf, MPI_Count scount,
+			  const void *scounts, const void *displs, bool vector, MPI_Datatype st,
+			  void *rbuf, MPI_Count rcount, MPI_Datatype rt, int root, MPI_Comm comm)
 {
 	int rc = begin(a, COLL_SCATTER, comm);
+	a->wide = wide;
 	if (rc)
 		return rc;
 	a->root = root;
@@ -141,12 +143,12 @@ int check_coll_scatter(struct coll_args *a, const void *sbuf, int scount, const 
 	a->scounts = scounts;
 	a->sdispls = displs;
 	a->stype = datatype_of(st);
-	return vector ? check_many(sbuf, scounts, displs, st, members(a->comm))
+	return vector ? check_many(a, sbuf, scounts, displs, st, members(a->comm))
 		      : check_one(sbuf, scount, st);
 }
 
 /* What is sent in operations without a root. */
-static int check_send(struct coll_args *a, const void *sbuf, int scount, MPI_Datatype st,
+static int check_send(struct coll_args *a, const void *sbuf, MPI_Count scount, MPI_Datatype st,
 		      const void *rbuf)
 {
 	a->sbuf = sbuf;
@@ -173,11 +175,12 @@ int check_coll_allgather(struct coll_args *a, const void *sbuf, int scount, MPI_
 	return check_one(rbuf, rcount, rt);
 }
 
-int check_coll_allgatherv(struct coll_args *a, const void *sbuf, int scount, MPI_Datatype st,
-			  void *rbuf, const int *rcounts, const int *displs, MPI_Datatype rt,
-			  MPI_Comm comm)
+int check_coll_allgatherv_of(bool wide, struct coll_args *a, const void *sbuf, MPI_Count scount,
+			     MPI_Datatype st, void *rbuf, const void *rcounts, const void *displs,
+			     MPI_Datatype rt, MPI_Comm comm)
 {
 	int rc = begin(a, COLL_ALLGATHER, comm);
+	a->wide = wide;
 	if (!rc)
 		rc = check_send(a, sbuf, scount, st, rbuf);
 	if (rc)
@@ -186,7 +189,7 @@ int check_coll_allgatherv(struct coll_args *a, const void *sbuf, int scount, MPI
 	a->rcounts = rcounts;
 	a->rdispls = displs;
 	a->rtype = datatype_of(rt);
-	rc = check_many(rbuf, rcounts, displs, rt, members(a->comm));
+	rc = check_many(a, rbuf, rcounts, displs, rt, members(a->comm));
 	return rc == MPI_ERR_ARG && !displs ? MPI_ERR_BUFFER : rc;
 }
 
@@ -209,11 +212,12 @@ int check_coll_alltoall(struct coll_args *a, const void *sbuf, int scount, MPI_D
 	return rc ? rc : check_self(a);
 }
 
-int check_coll_alltoallv(struct coll_args *a, const void *sbuf, const int *scounts,
-			 const int *sdispls, MPI_Datatype st, void *rbuf, const int *rcounts,
-			 const int *rdispls, MPI_Datatype rt, MPI_Comm comm)
+int check_coll_alltoallv_of(bool wide, struct coll_args *a, const void *sbuf, const void *scounts,
+			    const void *sdispls, MPI_Datatype st, void *rbuf, const void *rcounts,
+			    const void *rdispls, MPI_Datatype rt, MPI_Comm comm)
 {
 	int rc = begin(a, COLL_ALLTOALL, comm);
+	a->wide = wide;
 	if (rc)
 		return rc;
 	bool in_place = sbuf == MPI_IN_PLACE;
@@ -230,18 +234,19 @@ int check_coll_alltoallv(struct coll_args *a, const void *sbuf, const int *scoun
 		a->scounts = scounts;
 		a->sdispls = sdispls;
 		a->stype = datatype_of(st);
-		rc = check_many(sbuf, scounts, sdispls, st, members(a->comm));
+		rc = check_many(a, sbuf, scounts, sdispls, st, members(a->comm));
 	}
 	if (!rc)
-		rc = check_many(rbuf, rcounts, rdispls, rt, members(a->comm));
+		rc = check_many(a, rbuf, rcounts, rdispls, rt, members(a->comm));
 	return rc ? rc : check_self(a);
 }
 
-static int check_types(const int *counts, const MPI_Datatype *types, int n)
+static int check_types(const struct coll_args *a, const void *counts, const MPI_Datatype *types,
+		       int n)
 {
 	for (int i = 0; i < n; i++) {
 		const struct datatype *t = datatype_of(types[i]);
-		if (counts[i] < 0)
+		if (coll_number(a, counts, i) < 0)
 			return MPI_ERR_COUNT;
 		if (!datatype_ok(t) || !t->committed)
 			return MPI_ERR_TYPE;
@@ -249,11 +254,13 @@ static int check_types(const int *counts, const MPI_Datatype *types, int n)
 	return MPI_SUCCESS;
 }
 
-int check_coll_alltoallw(struct coll_args *a, const void *sbuf, const int *scounts,
-			 const int *sdispls, const MPI_Datatype *st, void *rbuf, const int *rcounts,
-			 const int *rdispls, const MPI_Datatype *rt, MPI_Comm comm)
+int check_coll_alltoallw_of(bool wide, struct coll_args *a, const void *sbuf, const void *scounts,
+			    const void *sdispls, const MPI_Datatype *st, void *rbuf,
+			    const void *rcounts, const void *rdispls, const MPI_Datatype *rt,
+			    MPI_Comm comm)
 {
 	int rc = begin(a, COLL_ALLTOALL, comm);
+	a->wide = wide;
 	if (rc)
 		return rc;
 	bool in_place = sbuf == MPI_IN_PLACE;
@@ -270,9 +277,9 @@ int check_coll_alltoallw(struct coll_args *a, const void *sbuf, const int *scoun
 		a->scounts = scounts;
 		a->sdispls = sdispls;
 		a->stypes = (struct datatype *const *)st;
-		rc = check_types(scounts, st, members(a->comm));
+		rc = check_types(a, scounts, st, members(a->comm));
 	}
 	if (!rc)
-		rc = check_types(rcounts, rt, members(a->comm));
+		rc = check_types(a, rcounts, rt, members(a->comm));
 	return rc ? rc : check_self(a);
 }

@@ -84,23 +84,24 @@ int check_coll_vector(struct coll_args *a, coll_kind_t kind, const void *sbuf, v
 	return check_buffers(a, (size_t)count * members, (size_t)count);
 }
 
-int check_coll_reduce_scatter(struct coll_args *a, const void *sbuf, void *rbuf, const int *counts,
-			      MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+int check_coll_reduce_scatter_of(bool wide, struct coll_args *a, const void *sbuf, void *rbuf,
+				 const void *counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
 	size_t total = 0;
 	int rc = begin(a, COLL_REDUCE_SCATTER, sbuf, rbuf, type, op, comm);
+	a->wide = wide;
 	if (rc)
 		return rc;
 	if (!counts)
 		return MPI_ERR_COUNT;
 	for (int i = 0; i < a->comm->size; i++) {
-		if (counts[i] < 0)
+		if (coll_number(a, counts, i) < 0)
 			return MPI_ERR_COUNT;
-		total += (size_t)counts[i];
+		total |= (size_t)coll_number(a, counts, i);
 	}
 	a->rcounts = counts;
 	if (rbuf == MPI_IN_PLACE || (sbuf == MPI_IN_PLACE && a->comm->remote))
 		return MPI_ERR_ARG;
 	same_is_in_place(a);
-	return check_buffers(a, total, (size_t)counts[a->comm->rank]);
+	return check_buffers(a, total, coll_share(a, a->comm->rank));
 }

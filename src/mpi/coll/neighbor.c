@@ -7,14 +7,20 @@
 /* One side's blocks as the caller describes them. */
 struct side {
 	const void *buf;
-	int count;
-	const int *counts, *displs; /* displs: in extents */
-	const MPI_Aint *places;	    /* in bytes */
+	MPI_Count count;
+	const void *counts, *displs; /* displs: in extents */
+	const MPI_Aint *places;	     /* in bytes */
 	MPI_Datatype type;
 	const MPI_Datatype *types;
 	bool one;    /* the same block for all */
 	bool vector; /* counts and so on are of each block */
+	bool wide;   /* counts and displs are of 64 bits; else of int */
 };
+
+static int64_t side_number(const struct side *s, const void *numbers, int i)
+{
+	return s->wide ? ((const int64_t *)numbers)[i] : ((const int *)numbers)[i];
+}
 
 static int side_check(const struct side *s, int n)
 {
@@ -23,7 +29,7 @@ static int side_check(const struct side *s, int n)
 		    (!s->counts || (!s->displs && !s->places) || (s->places && !s->types)))
 			return MPI_ERR_ARG;
 		const struct datatype *t = datatype_of(s->types ? s->types[i] : s->type);
-		if ((s->vector ? s->counts[i] : s->count) < 0)
+		if ((s->vector ? side_number(s, s->counts, i) : s->count) < 0)
 			return MPI_ERR_COUNT;
 		if (!datatype_ok(t) || !t->committed)
 			return MPI_ERR_TYPE;
@@ -34,10 +40,11 @@ static int side_check(const struct side *s, int n)
 static struct coll_block side_block(const struct side *s, int i)
 {
 	struct datatype *t = datatype_of(s->types ? s->types[i] : s->type);
-	int count = s->counts ? s->counts[i] : s->count;
-	ptrdiff_t at = s->one	   ? 0
-		       : s->places ? s->places[i]
-				   : (s->displs ? s->displs[i] : (ptrdiff_t)i * count) * t->extent;
+	int64_t count = s->counts ? side_number(s, s->counts, i) : s->count;
+	ptrdiff_t at = s->one ? 0
+		       : s->places
+			   ? s->places[i]
+			   : (s->displs ? side_number(s, s->displs, i) : i * count) * t->extent;
 	return (struct coll_block){(char *)((uintptr_t)s->buf + (uintptr_t)at), (size_t)count, t};
 }
 
@@ -326,3 +333,45 @@ int PMPI_Neighbor_alltoallw_init(const void *sbuf, const int scounts[], const MP
 	return API_LEAVE(c, near(c, &send, &recv, NEAR_INIT, request));
 }
 INIT_ALIASES(Neighbor_alltoallw_init);
+
+/* ---- arrays of 64 bits (MPI-4) ---- */
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): lists of parameters */
+#define NEAR_LARGE(name, parameters, s, r, way, at)                                                \
+	int PMPI_##name parameters;                                                                \
+	int PMPI_##name parameters                                                                 \
+	{                                                                                          \
+		API_ENTER("MPI_" #name);                                                           \
+		struct comm *c = comm_of(comm);                                                    \
+		const struct side send = {.buf = sbuf, .wide = true, s};                           \
+		const struct side recv = {.buf = rbuf, .wide = true, .vector = true, r};           \
+		return API_LEAVE(c, near(c, &send, &recv, way, at));                               \
+	}                                                                                          \
+	API_ALIAS(name)
+#define OF(...) __VA_ARGS__
+#define NEAR_LARGE_ALL(name, parameters, s, r)                                                     \
+	NEAR_LARGE(Neighbor_##name##_c, (parameters), OF(s), OF(r), NEAR_RUN, NULL);               \
+	NEAR_LARGE(Ineighbor_##name##_c, (parameters, MPI_Request * request), OF(s), OF(r),        \
+		   NEAR_START, request);                                                           \
+	NEAR_LARGE(Neighbor_##name##_init_c, (parameters, MPI_Info info, MPI_Request * request),   \
+		   OF(s), OF(r), NEAR_INIT, request)
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+NEAR_LARGE_ALL(allgatherv,
+	       OF(const void *sbuf, MPI_Count scount, MPI_Datatype st, void *rbuf,
+		  const MPI_Count rcounts[], const MPI_Aint displs[], MPI_Datatype rt,
+		  MPI_Comm comm),
+	       OF(.count = scount, .type = st, .one = true),
+	       OF(.counts = rcounts, .displs = displs, .type = rt));
+NEAR_LARGE_ALL(alltoallv,
+	       OF(const void *sbuf, const MPI_Count scounts[], const MPI_Aint sdispls[],
+		  MPI_Datatype st, void *rbuf, const MPI_Count rcounts[], const MPI_Aint rdispls[],
+		  MPI_Datatype rt, MPI_Comm comm),
+	       OF(.counts = scounts, .displs = sdispls, .type = st, .vector = true),
+	       OF(.counts = rcounts, .displs = rdispls, .type = rt));
+NEAR_LARGE_ALL(alltoallw,
+	       OF(const void *sbuf, const MPI_Count scounts[], const MPI_Aint sdispls[],
+		  const MPI_Datatype st[], void *rbuf, const MPI_Count rcounts[],
+		  const MPI_Aint rdispls[], const MPI_Datatype rt[], MPI_Comm comm),
+	       OF(.counts = scounts, .places = sdispls, .types = st, .vector = true),
+	       OF(.counts = rcounts, .places = rdispls, .types = rt));

@@ -6,6 +6,14 @@
 #include "mpi/task/intask.h"
 #include "mpi/datatype/datatype.h"
 
+/* MPI-4's, which mpi.h does not declare */
+int PMPI_Type_create_subarray_c(int ndims, const MPI_Count sizes[], const MPI_Count subsizes[],
+				const MPI_Count starts[], int order, MPI_Datatype oldtype,
+				MPI_Datatype *newtype);
+int PMPI_Type_create_darray_c(int nprocs, int rank, int ndims, const MPI_Count sizes[],
+			      const int distribs[], const int dargs[], const int psizes[],
+			      int order, MPI_Datatype oldtype, MPI_Datatype *newtype);
+
 static int duplicate(MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
 	struct datatype *old = datatype_of(oldtype);
@@ -58,8 +66,44 @@ int PMPI_Type_create_resized(MPI_Datatype oldtype, MPI_Aint lb, MPI_Aint extent,
 }
 API_ALIAS(Type_create_resized);
 
-static int check_subarray(int ndims, const int *sizes, const int *subsizes, const int *starts,
-			  int order)
+/* Sizes of 64 bits are those of the `_c` functions. Where all fit into an int the type has the
+ * recipe of the function without `_c`. */
+static bool sizes_fit(const MPI_Count *a, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (a[i] != (int)a[i])
+			return false;
+	return true;
+}
+
+/* Bytes from the first element of an array to the end of the last one. */
+static int check_span(int ndims, const MPI_Count *sizes, const struct datatype *old)
+{
+	MPI_Count span = old->extent;
+	for (int i = 0; i < ndims; i++)
+		if (__builtin_mul_overflow(span, sizes[i], &span))
+			return MPI_ERR_COUNT;
+	return MPI_SUCCESS;
+}
+
+/* With counts of 64 bits in its recipe: narrays arrays of ndims sizes, and nints integers that the
+ * caller fills in. */
+static int describe_large(struct datatype *t, int combiner, struct datatype *old, int nints,
+			  int ndims, const MPI_Count *const *arrays, int narrays, int **ints)
+{
+	MPI_Aint *large;
+	int rc = type_describe(t, combiner, nints, narrays * ndims, old, ints, &large);
+	if (rc != MPI_SUCCESS)
+		return rc;
+	t->recipe->large = true;
+	for (int k = 0; k < narrays; k++)
+		for (int i = 0; i < ndims; i++)
+			large[k * ndims + i] = arrays[k][i];
+	return MPI_SUCCESS;
+}
+
+static int check_subarray(int ndims, const MPI_Count *sizes, const MPI_Count *subsizes,
+			  const MPI_Count *starts, int order)
 {
 	if (ndims < 0)
 		return MPI_ERR_COUNT;
@@ -75,30 +119,57 @@ static int check_subarray(int ndims, const int *sizes, const int *subsizes, cons
 	return MPI_SUCCESS;
 }
 
-static int subarray(int ndims, const int *sizes, const int *subsizes, const int *starts, int order,
-		    MPI_Datatype oldtype, MPI_Datatype *newtype)
+static int subarray(int ndims, const MPI_Count *sizes, const MPI_Count *subsizes,
+		    const MPI_Count *starts, int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
 	struct datatype *old = datatype_of(oldtype);
 	int *ints, rc = check_subarray(ndims, sizes, subsizes, starts, order);
 	if (rc == MPI_SUCCESS)
 		rc = type_check(old, newtype);
+	if (rc == MPI_SUCCESS)
+		rc = check_span(ndims, sizes, old);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	struct datatype *t =
 	    ndims ? datatype_make_subarray(old, ndims, sizes, subsizes, starts, order)
 		  : datatype_make_vector(old, 0, 0, 0);
+	if (!sizes_fit(sizes, ndims)) {
+		rc = describe_large(t, MPI_COMBINER_SUBARRAY, old, 2, ndims,
+				    (const MPI_Count *const[]){sizes, subsizes, starts}, 3, &ints);
+		if (rc != MPI_SUCCESS)
+			return rc;
+		ints[0] = ndims;
+		ints[1] = order;
+		*newtype = datatype_handle(t);
+		return MPI_SUCCESS;
+	}
 	rc = type_describe(t, MPI_COMBINER_SUBARRAY, 3 * ndims + 2, 0, old, &ints, NULL);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	ints[0] = ndims;
 	for (int i = 0; i < ndims; i++) {
-		ints[1 + i] = sizes[i];
-		ints[1 + ndims + i] = subsizes[i];
-		ints[1 + 2 * ndims + i] = starts[i];
+		ints[1 + i] = (int)sizes[i];
+		ints[1 + ndims + i] = (int)subsizes[i];
+		ints[1 + 2 * ndims + i] = (int)starts[i];
 	}
 	ints[1 + 3 * ndims] = order;
 	*newtype = datatype_handle(t);
 	return MPI_SUCCESS;
+}
+
+/* The arrays with elements of 64 bits, one behind the other; NULL where one is NULL or there is no
+ * memory. */
+static MPI_Count *widened(int ndims, const int *const *arrays, int narrays)
+{
+	size_t n = ndims > 0 ? (size_t)ndims : 0;
+	for (int k = 0; k < narrays; k++)
+		if (!arrays[k])
+			return NULL;
+	MPI_Count *wide = heap_alloc((n * (size_t)narrays + 1) * sizeof(*wide));
+	for (int k = 0; wide && k < narrays; k++)
+		for (size_t i = 0; i < n; i++)
+			wide[(size_t)k * n + i] = arrays[k][i];
+	return wide;
 }
 
 int PMPI_Type_create_subarray(int ndims, const int sizes[], const int subsizes[],
@@ -106,12 +177,26 @@ int PMPI_Type_create_subarray(int ndims, const int sizes[], const int subsizes[]
 			      MPI_Datatype *newtype)
 {
 	API_ENTER("MPI_Type_create_subarray");
-	return API_LEAVE(NULL, subarray(ndims, sizes, subsizes, starts, order, oldtype, newtype));
+	MPI_Count *wide = widened(ndims, (const int *const[]){sizes, subsizes, starts}, 3);
+	const ptrdiff_t n = ndims > 0 ? ndims : 0;
+	int rc = subarray(ndims, wide, wide ? wide + n : NULL, wide ? wide + 2 * n : NULL, order,
+			  oldtype, newtype);
+	heap_free(wide);
+	return API_LEAVE(NULL, rc);
 }
 API_ALIAS(Type_create_subarray);
 
+int PMPI_Type_create_subarray_c(int ndims, const MPI_Count sizes[], const MPI_Count subsizes[],
+				const MPI_Count starts[], int order, MPI_Datatype oldtype,
+				MPI_Datatype *newtype)
+{
+	API_ENTER("MPI_Type_create_subarray_c");
+	return API_LEAVE(NULL, subarray(ndims, sizes, subsizes, starts, order, oldtype, newtype));
+}
+API_ALIAS(Type_create_subarray_c);
+
 /* One dimension's distribution; block and cyclic take a block size, or the default. */
-static int check_distribution(int size, int distrib, int darg, int psize)
+static int check_distribution(MPI_Count size, int distrib, int darg, int psize)
 {
 	if (size < 1 || psize < 1)
 		return MPI_ERR_ARG;
@@ -128,8 +213,8 @@ static int check_distribution(int size, int distrib, int darg, int psize)
 	return MPI_SUCCESS;
 }
 
-static int check_darray(int nprocs, int rank, int ndims, const int *sizes, const int *distribs,
-			const int *dargs, const int *psizes, int order)
+static int check_darray(int nprocs, int rank, int ndims, const MPI_Count *sizes,
+			const int *distribs, const int *dargs, const int *psizes, int order)
 {
 	if (ndims < 0)
 		return MPI_ERR_COUNT;
@@ -151,7 +236,7 @@ static int check_darray(int nprocs, int rank, int ndims, const int *sizes, const
 	return ndims > 0 && grid != nprocs ? MPI_ERR_ARG : MPI_SUCCESS;
 }
 
-static int darray(int nprocs, int rank, int ndims, const int *sizes, const int *distribs,
+static int darray(int nprocs, int rank, int ndims, const MPI_Count *sizes, const int *distribs,
 		  const int *dargs, const int *psizes, int order, MPI_Datatype oldtype,
 		  MPI_Datatype *newtype)
 {
@@ -160,24 +245,29 @@ static int darray(int nprocs, int rank, int ndims, const int *sizes, const int *
 	rc = check_darray(nprocs, rank, ndims, sizes, distribs, dargs, psizes, order);
 	if (rc == MPI_SUCCESS)
 		rc = type_check(old, newtype);
+	if (rc == MPI_SUCCESS)
+		rc = check_span(ndims, sizes, old);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	struct datatype *t = ndims ? datatype_make_darray(old, nprocs, rank, ndims, sizes, distribs,
 							  dargs, psizes, order)
 				   : datatype_make_vector(old, 0, 0, 0);
-	rc = type_describe(t, MPI_COMBINER_DARRAY, 4 * ndims + 4, 0, old, &ints, NULL);
+	const bool fit = sizes_fit(sizes, ndims);
+	rc = fit ? type_describe(t, MPI_COMBINER_DARRAY, 4 * ndims + 4, 0, old, &ints, NULL)
+		 : describe_large(t, MPI_COMBINER_DARRAY, old, 3 * ndims + 4, ndims, &sizes, 1,
+				  &ints);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	ints[0] = nprocs;
-	ints[1] = rank;
-	ints[2] = ndims;
-	for (int i = 0; i < ndims; i++) {
-		ints[3 + i] = sizes[i];
-		ints[3 + ndims + i] = distribs[i];
-		ints[3 + 2 * ndims + i] = dargs[i];
-		ints[3 + 3 * ndims + i] = psizes[i];
-	}
-	ints[3 + 4 * ndims] = order;
+	*ints++ = nprocs;
+	*ints++ = rank;
+	*ints++ = ndims;
+	for (int i = 0; fit && i < ndims; i++)
+		*ints++ = (int)sizes[i];
+	const int *const arrays[] = {distribs, dargs, psizes};
+	for (int k = 0; k < 3; k++)
+		for (int i = 0; i < ndims; i++)
+			*ints++ = arrays[k][i];
+	*ints = order;
 	*newtype = datatype_handle(t);
 	return MPI_SUCCESS;
 }
@@ -187,10 +277,23 @@ int PMPI_Type_create_darray(int nprocs, int rank, int ndims, const int sizes[],
 			    MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
 	API_ENTER("MPI_Type_create_darray");
+	MPI_Count *wide = widened(ndims, &sizes, 1);
+	int rc =
+	    darray(nprocs, rank, ndims, wide, distribs, dargs, psizes, order, oldtype, newtype);
+	heap_free(wide);
+	return API_LEAVE(NULL, rc);
+}
+API_ALIAS(Type_create_darray);
+
+int PMPI_Type_create_darray_c(int nprocs, int rank, int ndims, const MPI_Count sizes[],
+			      const int distribs[], const int dargs[], const int psizes[],
+			      int order, MPI_Datatype oldtype, MPI_Datatype *newtype)
+{
+	API_ENTER("MPI_Type_create_darray_c");
 	return API_LEAVE(NULL, darray(nprocs, rank, ndims, sizes, distribs, dargs, psizes, order,
 				      oldtype, newtype));
 }
-API_ALIAS(Type_create_darray);
+API_ALIAS(Type_create_darray_c);
 
 int PMPI_Type_commit(MPI_Datatype *type)
 {

@@ -102,6 +102,22 @@ int PMPI_Type_get_name(MPI_Datatype type, char *name, int *length)
 }
 API_ALIAS(Type_get_name);
 
+/* Of what a type was made of: how many integers, addresses, counts of 64 bits, types. */
+struct contents_size {
+	int ints, addrs, large, types;
+};
+
+static struct contents_size contents_size(const struct datatype *t)
+{
+	const struct datatype_recipe *r = t->recipe;
+	if (!r)
+		return (struct contents_size){0};
+	return (struct contents_size){.ints = r->nints,
+				      .addrs = r->large ? 0 : r->naddrs,
+				      .large = r->large ? r->naddrs : 0,
+				      .types = r->ntypes};
+}
+
 int PMPI_Type_get_envelope(MPI_Datatype type, int *nints, int *naddrs, int *ntypes, int *combiner)
 {
 	API_ENTER("MPI_Type_get_envelope");
@@ -110,42 +126,81 @@ int PMPI_Type_get_envelope(MPI_Datatype type, int *nints, int *naddrs, int *ntyp
 		return API_FAIL(NULL, MPI_ERR_TYPE);
 	if (!nints || !naddrs || !ntypes || !combiner)
 		return API_FAIL(NULL, MPI_ERR_ARG);
-	const struct datatype_recipe *r = t->recipe;
-	/* made with counts that no integer of the recipe can hold (mpi/front/large.c) */
-	if (!r && t->combiner != MPI_COMBINER_NAMED)
+	const struct contents_size n = contents_size(t);
+	/* no integer can hold them: there is MPI_Type_get_envelope_c for it */
+	if (n.large > 0)
 		return API_FAIL(NULL, MPI_ERR_UNSUPPORTED_OPERATION);
-	*nints = r ? r->nints : 0;
-	*naddrs = r ? r->naddrs : 0;
-	*ntypes = r ? r->ntypes : 0;
+	*nints = n.ints;
+	*naddrs = n.addrs;
+	*ntypes = n.types;
 	*combiner = t->combiner;
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }
 API_ALIAS(Type_get_envelope);
 
+int PMPI_Type_get_envelope_c(MPI_Datatype type, MPI_Count *nints, MPI_Count *naddrs,
+			     MPI_Count *nlarge, MPI_Count *ntypes, int *combiner);
+int PMPI_Type_get_envelope_c(MPI_Datatype type, MPI_Count *nints, MPI_Count *naddrs,
+			     MPI_Count *nlarge, MPI_Count *ntypes, int *combiner)
+{
+	API_ENTER("MPI_Type_get_envelope_c");
+	const struct datatype *t = datatype_of(type);
+	if (!datatype_ok(t))
+		return API_FAIL(NULL, MPI_ERR_TYPE);
+	if (!nints || !naddrs || !nlarge || !ntypes || !combiner)
+		return API_FAIL(NULL, MPI_ERR_ARG);
+	const struct contents_size n = contents_size(t);
+	*nints = n.ints;
+	*naddrs = n.addrs;
+	*nlarge = n.large;
+	*ntypes = n.types;
+	*combiner = t->combiner;
+	return API_LEAVE(NULL, MPI_SUCCESS);
+}
+API_ALIAS(Type_get_envelope_c);
+
+/* Where a program wants them, and how many fit. */
+struct contents_room {
+	MPI_Count max_ints, max_addrs, max_large, max_types;
+	int *ints;
+	MPI_Aint *addrs;
+	MPI_Count *large;
+	MPI_Datatype *types;
+};
+
+static bool contents_fit(const struct contents_room *r, const struct contents_size *n)
+{
+	return r->max_ints >= n->ints && r->max_addrs >= n->addrs && r->max_large >= n->large &&
+	       r->max_types >= n->types;
+}
+
 /* Open MPI calls arrays that are too short, and types that have no contents, internal errors. */
-static int contents(MPI_Datatype type, int max_ints, int max_addrs, int max_types, int *ints,
-		    MPI_Aint *addrs, MPI_Datatype *types)
+static int contents(MPI_Datatype type, const struct contents_room *to)
 {
 	const struct datatype *t = datatype_of(type);
 	if (!datatype_ok(t))
 		return MPI_ERR_TYPE;
-	if ((max_ints > 0 && !ints) || (max_addrs > 0 && !addrs) || (max_types > 0 && !types))
+	if ((to->max_ints > 0 && !to->ints) || (to->max_addrs > 0 && !to->addrs) ||
+	    (to->max_large > 0 && !to->large) || (to->max_types > 0 && !to->types))
 		return MPI_ERR_ARG;
 	const struct datatype_recipe *r = t->recipe;
-	if (!r || max_ints < r->nints || max_addrs < r->naddrs || max_types < r->ntypes)
+	const struct contents_size n = contents_size(t);
+	if (!r || !contents_fit(to, &n))
 		return MPI_ERR_INTERN;
-	if (r->nints)
-		memcpy(ints, r->ints, (size_t)r->nints * sizeof(*ints));
-	if (r->naddrs)
-		memcpy(addrs, r->addrs, (size_t)r->naddrs * sizeof(*addrs));
-	for (int i = 0; i < r->ntypes; i++) {
+	if (n.ints > 0)
+		memcpy(to->ints, r->ints, (size_t)n.ints * sizeof(*to->ints));
+	if (n.addrs > 0)
+		memcpy(to->addrs, r->addrs, (size_t)n.addrs * sizeof(*to->addrs));
+	if (n.large > 0)
+		memcpy(to->large, r->addrs, (size_t)n.large * sizeof(*to->large));
+	for (int i = 0; i < n.types; i++) {
 		/* a handle more to the same type, which the user frees */
 		struct datatype *part = r->types[i];
 		if (!(part->obj.flags & OBJECT_PREDEFINED)) {
 			datatype_retain(part);
 			part->handles++;
 		}
-		types[i] = datatype_handle(part);
+		to->types[i] = datatype_handle(part);
 	}
 	return MPI_SUCCESS;
 }
@@ -154,6 +209,26 @@ int PMPI_Type_get_contents(MPI_Datatype type, int max_ints, int max_addrs, int m
 			   int ints[], MPI_Aint addrs[], MPI_Datatype types[])
 {
 	API_ENTER("MPI_Type_get_contents");
-	return API_LEAVE(NULL, contents(type, max_ints, max_addrs, max_types, ints, addrs, types));
+	const struct contents_room room = {.max_ints = max_ints,
+					   .max_addrs = max_addrs,
+					   .max_types = max_types,
+					   .ints = ints,
+					   .addrs = addrs,
+					   .types = types};
+	return API_LEAVE(NULL, contents(type, &room));
 }
 API_ALIAS(Type_get_contents);
+
+int PMPI_Type_get_contents_c(MPI_Datatype type, MPI_Count max_ints, MPI_Count max_addrs,
+			     MPI_Count max_large, MPI_Count max_types, int ints[], MPI_Aint addrs[],
+			     MPI_Count large[], MPI_Datatype types[]);
+int PMPI_Type_get_contents_c(MPI_Datatype type, MPI_Count max_ints, MPI_Count max_addrs,
+			     MPI_Count max_large, MPI_Count max_types, int ints[], MPI_Aint addrs[],
+			     MPI_Count large[], MPI_Datatype types[])
+{
+	API_ENTER("MPI_Type_get_contents_c");
+	const struct contents_room room = {max_ints, max_addrs, max_large, max_types,
+					   ints,     addrs,	large,	   types};
+	return API_LEAVE(NULL, contents(type, &room));
+}
+API_ALIAS(Type_get_contents_c);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts of 64 bits. The core's calls that move data have counts of 32: they get a larger one as one
- * element of a contiguous type. Types are made of large counts by object/ itself; sizes and numbers
- * of elements come from the core's calls with 64 bits. */
+/* Counts of 64 bits. The core's calls that move data have counts of 32: they get a larger one as
+ * one element of a contiguous type. Types are made of large counts by object/ itself; sizes and
+ * numbers of elements come from the core's calls with 64 bits. */
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include "mpi/front/front.h"
 
@@ -69,7 +71,8 @@ FRONT(int, Pack_size_c, (MPI_Count count, front_type type, front_comm comm, MPI_
 	if (!rc)
 		rc = front_Type_size_x(type, &one);
 	if (!rc && (count < 0 || __builtin_mul_overflow(count, one, size)))
-		rc = front_error_out(api_error(front_comm_in(comm), MPI_ERR_COUNT, "MPI_Pack_size_c"));
+		rc = front_error_out(
+		    api_error(front_comm_in(comm), MPI_ERR_COUNT, "MPI_Pack_size_c"));
 	return rc;
 }
 
@@ -77,7 +80,7 @@ FRONT(int, Pack_size_c, (MPI_Count count, front_type type, front_comm comm, MPI_
 
 /* count blocks of one type or of a type each */
 struct large_blocks {
-	MPI_Count count, length;       /* length: of each block, where lengths is NULL */
+	MPI_Count count, length; /* length: of each block, where lengths is NULL */
 	const MPI_Count *lengths;
 	const MPI_Count *displacements;
 	const front_type *types; /* NULL: one for all */
@@ -115,14 +118,56 @@ static int blocks_check(const struct large_blocks *b)
 	return MPI_SUCCESS;
 }
 
-/* What is made here has no recipe: MPI_Type_get_envelope says that it can't tell. */
-static int type_made(struct datatype *t, int combiner, front_type *newtype)
+/* Numbers of 64 bits that a type was made of, in the order in which MPI_Type_get_contents_c has
+ * them: some, then arrays of `each` numbers. */
+struct large_recipe {
+	int combiner;
+	MPI_Count first[3];
+	int nfirst;
+	MPI_Count each;
+	const MPI_Count *arrays[2]; /* NULL: none */
+};
+
+/* t has been made of ntypes types; NULL: there was no memory. */
+static int type_made(struct datatype *t, const struct large_recipe *r, struct datatype *const *olds,
+		     MPI_Count ntypes, front_type *newtype)
 {
+	struct datatype **types;
+	MPI_Aint *large;
+	int *ints;
+	MPI_Count n = r->nfirst;
+
+	for (int k = 0; k < 2; k++)
+		n += r->arrays[k] ? r->each : 0;
 	if (!t)
 		return MPI_ERR_NO_MEM;
-	t->combiner = combiner;
+	if (n > INT_MAX ||
+	    !datatype_describe(t, r->combiner, 0, (int)n, (int)ntypes, &ints, &large, &types)) {
+		datatype_release(t);
+		return MPI_ERR_NO_MEM;
+	}
+	t->recipe->large = true;
+	for (int i = 0; i < r->nfirst; i++)
+		*large++ = r->first[i];
+	for (int k = 0; k < 2; k++)
+		for (MPI_Count i = 0; r->arrays[k] && i < r->each; i++)
+			*large++ = r->arrays[k][i];
+	for (MPI_Count i = 0; i < ntypes; i++) {
+		types[i] = olds[i];
+		datatype_retain(olds[i]);
+	}
 	*newtype = front_type_out(t);
 	return MPI_SUCCESS;
+}
+
+/* The types of the blocks, for the recipe. NULL: no memory. */
+static struct datatype **block_types(const struct large_blocks *b, MPI_Count *n)
+{
+	*n = b->types ? b->count : 1;
+	struct datatype **olds = malloc((size_t)(*n ? *n : 1) * sizeof(struct datatype *));
+	for (MPI_Count i = 0; olds && i < *n; i++)
+		olds[i] = block_type(b, i);
+	return olds;
 }
 
 static int blocks_make(const struct large_blocks *b, front_type *newtype, const char *function)
@@ -134,14 +179,21 @@ static int blocks_make(const struct large_blocks *b, front_type *newtype, const 
 		guard_enter();
 		for (MPI_Count i = 0; i < b->count; i++) {
 			const struct datatype *t = block_type(b, i);
-			datatype_builder_add(&builder, t,
-					     (size_t)(b->lengths ? b->lengths[i] : b->length),
-					     (ptrdiff_t)b->displacements[i] *
-						 (b->in_extents ? t->extent : 1));
+			datatype_builder_add(
+			    &builder, t, (size_t)(b->lengths ? b->lengths[i] : b->length),
+			    (ptrdiff_t)b->displacements[i] * (b->in_extents ? t->extent : 1));
 		}
-		struct datatype *t = datatype_builder_finish(&builder);
+		struct datatype *t = datatype_builder_finish(&builder), **olds;
+		MPI_Count n;
+		const struct large_recipe r = {.combiner = b->combiner,
+					       .first = {b->count, b->length},
+					       .nfirst = b->lengths ? 1 : 2,
+					       .each = b->count,
+					       .arrays = {b->lengths, b->displacements}};
+		olds = block_types(b, &n);
+		rc = type_made(olds ? t : NULL, &r, olds, n, newtype);
 		guard_leave();
-		rc = type_made(t, b->combiner, newtype);
+		free(olds);
 	}
 	return rc ? front_error_out(api_error(NULL, rc, function)) : rc;
 }
@@ -163,8 +215,12 @@ static int vector_make(MPI_Count count, MPI_Count length, MPI_Count stride, bool
 		guard_enter();
 		struct datatype *t =
 		    datatype_make_vector(old, (size_t)count, (size_t)length, (ptrdiff_t)step);
+		const struct large_recipe r = {
+		    .combiner = combiner,
+		    .first = {combiner == MPI_COMBINER_CONTIGUOUS ? length : count, length, stride},
+		    .nfirst = combiner == MPI_COMBINER_CONTIGUOUS ? 1 : 3};
+		rc = type_made(t, &r, &old, 1, newtype);
 		guard_leave();
-		rc = type_made(t, combiner, newtype);
 	}
 	return rc ? front_error_out(api_error(NULL, rc, function)) : rc;
 }
@@ -182,7 +238,8 @@ FRONT(int, Type_vector_c,
        front_type *newtype))
 {
 	if (front_fits(count) && front_fits(blocklength) && front_fits(stride))
-		return front_Type_vector((int)count, (int)blocklength, (int)stride, oldtype, newtype);
+		return front_Type_vector((int)count, (int)blocklength, (int)stride, oldtype,
+					 newtype);
 	return vector_make(count, blocklength, stride, true, MPI_COMBINER_VECTOR, oldtype, newtype,
 			   "MPI_Type_vector_c");
 }
@@ -194,8 +251,8 @@ FRONT(int, Type_create_hvector_c,
 	if (front_fits(count) && front_fits(blocklength))
 		return front_Type_create_hvector((int)count, (int)blocklength, stride, oldtype,
 						 newtype);
-	return vector_make(count, blocklength, stride, false, MPI_COMBINER_HVECTOR, oldtype, newtype,
-			   "MPI_Type_create_hvector_c");
+	return vector_make(count, blocklength, stride, false, MPI_COMBINER_HVECTOR, oldtype,
+			   newtype, "MPI_Type_create_hvector_c");
 }
 
 /* Copies of arrays that fit into 32 bits; false: they don't, or are not there. */
@@ -221,12 +278,16 @@ FRONT(int, Type_indexed_c,
        front_type oldtype, front_type *newtype))
 {
 	struct narrow_blocks n;
-	const struct large_blocks b = {.count = count, .length = lengths ? 0 : -1, .lengths = lengths,
-				       .displacements = displacements, .type = oldtype,
-				       .in_extents = true, .combiner = MPI_COMBINER_INDEXED};
+	const struct large_blocks b = {.count = count,
+				       .length = lengths ? 0 : -1,
+				       .lengths = lengths,
+				       .displacements = displacements,
+				       .type = oldtype,
+				       .in_extents = true,
+				       .combiner = MPI_COMBINER_INDEXED};
 	return blocks_end(&n, blocks_narrow(&n, count, lengths, displacements)
-				  ? front_Type_indexed((int)count, n.lengths.at,
-						       n.displacements.at, oldtype, newtype)
+				  ? front_Type_indexed((int)count, n.lengths.at, n.displacements.at,
+						       oldtype, newtype)
 				  : blocks_make(&b, newtype, "MPI_Type_indexed_c"));
 }
 
@@ -235,14 +296,18 @@ FRONT(int, Type_create_hindexed_c,
        front_type oldtype, front_type *newtype))
 {
 	struct narrow_blocks n;
-	const struct large_blocks b = {.count = count, .length = lengths ? 0 : -1, .lengths = lengths,
-				       .displacements = displacements, .type = oldtype,
+	const struct large_blocks b = {.count = count,
+				       .length = lengths ? 0 : -1,
+				       .lengths = lengths,
+				       .displacements = displacements,
+				       .type = oldtype,
 				       .combiner = MPI_COMBINER_HINDEXED};
-	return blocks_end(&n, blocks_narrow(&n, count, lengths, NULL)
-				  ? front_Type_create_hindexed(
-					(int)count, n.lengths.at,
-					(const MPI_Aint *)(const void *)displacements, oldtype, newtype)
-				  : blocks_make(&b, newtype, "MPI_Type_create_hindexed_c"));
+	return blocks_end(
+	    &n, blocks_narrow(&n, count, lengths, NULL)
+		    ? front_Type_create_hindexed((int)count, n.lengths.at,
+						 (const MPI_Aint *)(const void *)displacements,
+						 oldtype, newtype)
+		    : blocks_make(&b, newtype, "MPI_Type_create_hindexed_c"));
 }
 
 FRONT(int, Type_create_struct_c,
@@ -251,14 +316,17 @@ FRONT(int, Type_create_struct_c,
 {
 	struct narrow_blocks n;
 	const struct large_blocks b = {.count = types || !count ? count : -1,
-				       .length = lengths ? 0 : -1, .lengths = lengths,
-				       .displacements = displacements, .types = types,
+				       .length = lengths ? 0 : -1,
+				       .lengths = lengths,
+				       .displacements = displacements,
+				       .types = types,
 				       .combiner = MPI_COMBINER_STRUCT};
-	return blocks_end(&n, blocks_narrow(&n, count, lengths, NULL)
-				  ? front_Type_create_struct(
-					(int)count, n.lengths.at,
-					(const MPI_Aint *)(const void *)displacements, types, newtype)
-				  : blocks_make(&b, newtype, "MPI_Type_create_struct_c"));
+	return blocks_end(
+	    &n, blocks_narrow(&n, count, lengths, NULL)
+		    ? front_Type_create_struct((int)count, n.lengths.at,
+					       (const MPI_Aint *)(const void *)displacements, types,
+					       newtype)
+		    : blocks_make(&b, newtype, "MPI_Type_create_struct_c"));
 }
 
 FRONT(int, Type_create_indexed_block_c,
@@ -266,12 +334,16 @@ FRONT(int, Type_create_indexed_block_c,
        front_type *newtype))
 {
 	struct narrow_blocks n;
-	const struct large_blocks b = {.count = count, .length = length,
-				       .displacements = displacements, .type = oldtype,
-				       .in_extents = true, .combiner = MPI_COMBINER_INDEXED_BLOCK};
+	const struct large_blocks b = {.count = count,
+				       .length = length,
+				       .displacements = displacements,
+				       .type = oldtype,
+				       .in_extents = true,
+				       .combiner = MPI_COMBINER_INDEXED_BLOCK};
 	return blocks_end(&n, front_fits(length) && blocks_narrow(&n, count, NULL, displacements)
-				  ? front_Type_create_indexed_block(
-					(int)count, (int)length, n.displacements.at, oldtype, newtype)
+				  ? front_Type_create_indexed_block((int)count, (int)length,
+								    n.displacements.at, oldtype,
+								    newtype)
 				  : blocks_make(&b, newtype, "MPI_Type_create_indexed_block_c"));
 }
 
@@ -279,48 +351,14 @@ FRONT(int, Type_create_hindexed_block_c,
       (MPI_Count count, MPI_Count length, const MPI_Count displacements[], front_type oldtype,
        front_type *newtype))
 {
-	const struct large_blocks b = {.count = count, .length = length,
-				       .displacements = displacements, .type = oldtype,
+	const struct large_blocks b = {.count = count,
+				       .length = length,
+				       .displacements = displacements,
+				       .type = oldtype,
 				       .combiner = MPI_COMBINER_HINDEXED_BLOCK};
 	if (front_fits(count) && front_fits(length))
 		return front_Type_create_hindexed_block(
 		    (int)count, (int)length, (const MPI_Aint *)(const void *)displacements, oldtype,
 		    newtype);
 	return blocks_make(&b, newtype, "MPI_Type_create_hindexed_block_c");
-}
-
-/* ---- what a type was made of: no recipe here holds a large count ---- */
-
-FRONT(int, Type_get_envelope_c,
-      (front_type type, MPI_Count *integers, MPI_Count *addresses, MPI_Count *large,
-       MPI_Count *types, int *combiner))
-{
-	int ni = 0, na = 0, nt = 0;
-
-	if (!integers || !addresses || !large || !types)
-		return front_error_out(api_error(NULL, MPI_ERR_ARG, "MPI_Type_get_envelope_c"));
-	int rc = front_Type_get_envelope(type, &ni, &na, &nt, combiner);
-	if (!rc) {
-		*integers = ni;
-		*addresses = na;
-		*large = 0;
-		*types = nt;
-	}
-	return rc;
-}
-
-static int clipped(MPI_Count n)
-{
-	return n > INT_MAX ? INT_MAX : n < 0 ? -1 : (int)n;
-}
-
-FRONT(int, Type_get_contents_c,
-      (front_type type, MPI_Count max_integers, MPI_Count max_addresses, MPI_Count max_large,
-       MPI_Count max_types, int integers[], MPI_Aint addresses[], MPI_Count large[],
-       front_type types[]))
-{
-	(void)max_large;
-	(void)large;
-	return front_Type_get_contents(type, clipped(max_integers), clipped(max_addresses),
-				       clipped(max_types), integers, addresses, types);
 }

@@ -95,7 +95,7 @@ def defined_symbols(nm, library):
 
 
 # Macros of the hand-written files that define functions, and how these are named.
-DEFINING = {'FRONT': ['{1}'], 'STATUS_SET': ['{0}'],
+DEFINING = {'FRONT': ['{1}'], 'STATUS_SET': ['{0}'], 'DARRAY': ['{0}'],
             'STATUS_FIELD': ['Status_get_{0}', 'Status_set_{0}'],
             'KEYVAL_FREE': ['{0}'], 'ERRHANDLER': ['{0}_create_errhandler'], 'INTEGERS': ['{0}_toint', '{0}_fromint']}
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Datatypes' envelopes, arrays of types, groups' rank lists, spawned processes: arguments whose
  * meaning or length depends on another. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "mpi/comm/comm.h"
@@ -65,15 +66,16 @@ int front_outdegree(front_comm comm)
 /* ---- what a type was made of ---- */
 
 /* The integers of two constructors are constants: of a subarray its order, of a distributed array
- * the distributions, their arguments and the order. */
-static void contents_out(int combiner, int *integers)
+ * the distributions, their arguments and the order. large: their sizes stand elsewhere. */
+static void contents_out(int combiner, int *integers, bool large)
 {
 	if (combiner == MPI_COMBINER_SUBARRAY) {
-		int *order = &integers[1 + 3 * integers[0]];
+		int *order = &integers[1 + (large ? 0 : 3 * integers[0])];
 		*order = front_order_out(*order);
 	} else if (combiner == MPI_COMBINER_DARRAY) {
-		int n = integers[2], *distribs = &integers[3 + n], *args = distribs + n;
-		int *order = &integers[3 + 4 * n];
+		int n = integers[2], *distribs = &integers[3 + (large ? 0 : n)],
+		    *args = distribs + n;
+		int *order = distribs + 3 * (ptrdiff_t)n;
 		for (int i = 0; i < n; i++) {
 			distribs[i] = front_distribute_out(distribs[i]);
 			if (args[i] == MPI_DISTRIBUTE_DFLT_DARG)
@@ -81,6 +83,36 @@ static void contents_out(int combiner, int *integers)
 		}
 		*order = front_order_out(*order);
 	}
+}
+
+static int clipped(MPI_Count n)
+{
+	return n > INT_MAX ? INT_MAX : n < 0 ? -1 : (int)n;
+}
+
+FRONT(int, Type_get_contents_c,
+      (front_type type, MPI_Count max_integers, MPI_Count max_addresses, MPI_Count max_large,
+       MPI_Count max_types, int integers[], MPI_Aint addresses[], MPI_Count large[],
+       front_type types[]))
+{
+	MPI_Count ni = 0, na = 0, nl = 0, nt = 0;
+	int combiner = 0;
+	void *t = front_type_in(type);
+	struct front_array all = {.at = NULL};
+	int rc = core_Type_get_envelope_c(t, &ni, &na, &nl, &nt, &combiner);
+
+	if (!rc && max_types > 0 && !front_array_reserve(&all, clipped(max_types)))
+		rc = api_error(NULL, MPI_ERR_NO_MEM, "MPI_Type_get_contents_c");
+	if (!rc)
+		rc = core_Type_get_contents_c(t, max_integers, max_addresses, max_large, max_types,
+					      integers, addresses, large, types ? all.at : NULL);
+	if (!rc) {
+		contents_out(combiner, integers, nl > 0);
+		for (MPI_Count i = 0; i < nt; i++)
+			types[i] = front_type_out(all.at[i]);
+	}
+	front_array_drop(&all);
+	return front_error_out(rc);
 }
 
 FRONT(int, Type_get_contents,
@@ -98,7 +130,7 @@ FRONT(int, Type_get_contents,
 		rc = core_Type_get_contents(t, max_integers, max_addresses, max_types, integers,
 					    addresses, types ? all.at : NULL);
 	if (!rc) {
-		contents_out(combiner, integers);
+		contents_out(combiner, integers, false);
 		for (int i = 0; i < nt; i++)
 			types[i] = front_type_out(all.at[i]);
 	}
@@ -106,29 +138,41 @@ FRONT(int, Type_get_contents,
 	return front_error_out(rc);
 }
 
-FRONT(int, Type_create_darray,
-      (int size, int rank, int ndims, const int gsizes[], const int distribs[], const int dargs[],
-       const int psizes[], int order, front_type oldtype, front_type *newtype))
+/* Distributions and their arguments as the core has them, one behind the other. */
+static int *darray_in(int ndims, const int distribs[], const int dargs[])
 {
-	void *made = NULL;
 	size_t n = ndims > 0 && distribs && dargs ? (size_t)ndims : 0;
 	int *converted = malloc((2 * n + 1) * sizeof(int));
 
-	if (!converted)
-		return front_error_out(api_error(NULL, MPI_ERR_NO_MEM, "MPI_Type_create_darray"));
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; converted && i < n; i++) {
 		converted[i] = front_distribute_in(distribs[i]);
-		converted[n + i] = dargs[i] == FRONT_DISTRIBUTE_DFLT_DARG ? MPI_DISTRIBUTE_DFLT_DARG
-									  : dargs[i];
+		converted[n + i] =
+		    dargs[i] == FRONT_DISTRIBUTE_DFLT_DARG ? MPI_DISTRIBUTE_DFLT_DARG : dargs[i];
 	}
-	int rc = core_Type_create_darray(size, rank, ndims, gsizes, distribs ? converted : NULL,
-					 dargs ? converted + n : NULL, psizes, front_order_in(order),
-					 front_type_in(oldtype), newtype ? &made : NULL);
-	free(converted);
-	if (!rc)
-		*newtype = front_type_out(made);
-	return front_error_out(rc);
+	return converted;
 }
+
+#define DARRAY(name, size_type)                                                                    \
+	FRONT(int, name,                                                                           \
+	      (int size, int rank, int ndims, const size_type gsizes[], const int distribs[],      \
+	       const int dargs[], const int psizes[], int order, front_type oldtype,               \
+	       front_type *newtype))                                                               \
+	{                                                                                          \
+		void *made = NULL;                                                                 \
+		int *converted = darray_in(ndims, distribs, dargs);                                \
+		if (!converted)                                                                    \
+			return front_error_out(api_error(NULL, MPI_ERR_NO_MEM, "MPI_" #name));     \
+		int rc = core_##name(                                                              \
+		    size, rank, ndims, gsizes, distribs ? converted : NULL,                        \
+		    dargs ? converted + (ndims > 0 && distribs ? ndims : 0) : NULL, psizes,        \
+		    front_order_in(order), front_type_in(oldtype), newtype ? &made : NULL);        \
+		free(converted);                                                                   \
+		if (!rc)                                                                           \
+			*newtype = front_type_out(made);                                           \
+		return front_error_out(rc);                                                        \
+	}
+DARRAY(Type_create_darray, int)
+DARRAY(Type_create_darray_c, MPI_Count)
 
 /* ---- groups: a rank may be MPI_PROC_NULL ---- */
 

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Buffers for MPI_Bsend: the process's (MPI-3.1 3.6), those of communicators and sessions and the
  * ways to flush them (MPI-4.1 3.6). */
+#include <limits.h>
 #include "mpi/mpi4.h"
 #include "mpi/p2p/p2p.h"
 #include "object/session.h"
+
+int PMPI_Buffer_attach_c(void *buffer, MPI_Count size);
+int PMPI_Buffer_detach_c(void *buffer, MPI_Count *size);
+int PMPI_Comm_attach_buffer_c(MPI_Comm comm, void *buffer, MPI_Count size);
+int PMPI_Comm_detach_buffer_c(MPI_Comm comm, void *buffer, MPI_Count *size);
 
 static int buffer_attach(struct match_buffer **at, void *buffer, MPI_Count size)
 {
@@ -13,7 +19,7 @@ static int buffer_attach(struct match_buffer **at, void *buffer, MPI_Count size)
 	return match_buffer_attach(at, buffer, (size_t)size, automatic);
 }
 
-static int buffer_detach(struct match_buffer **at, void *buffer, int *size)
+static int buffer_detach(struct match_buffer **at, void *buffer, MPI_Count *size)
 {
 	void *buf = NULL;
 	size_t bytes = 0;
@@ -22,8 +28,18 @@ static int buffer_detach(struct match_buffer **at, void *buffer, int *size)
 	int rc = match_buffer_detach(at, &buf, &bytes);
 	if (rc == MPI_SUCCESS) {
 		*(void **)buffer = buf;
-		*size = (int)bytes;
+		*size = (MPI_Count)bytes;
 	}
+	return rc;
+}
+
+/* What does not fit is as large as can be: the buffer was attached by a `_c` function. */
+static int buffer_detach_int(struct match_buffer **at, void *buffer, int *size)
+{
+	MPI_Count bytes = 0;
+	int rc = buffer_detach(at, buffer, size ? &bytes : NULL);
+	if (rc == MPI_SUCCESS)
+		*size = bytes > INT_MAX ? INT_MAX : (int)bytes;
 	return rc;
 }
 
@@ -48,9 +64,23 @@ API_ALIAS(Buffer_attach);
 int PMPI_Buffer_detach(void *buffer, int *size)
 {
 	API_ENTER("MPI_Buffer_detach");
-	return API_LEAVE(NULL, buffer_detach(&match_process_buffer, buffer, size));
+	return API_LEAVE(NULL, buffer_detach_int(&match_process_buffer, buffer, size));
 }
 API_ALIAS(Buffer_detach);
+
+int PMPI_Buffer_attach_c(void *buffer, MPI_Count size)
+{
+	API_ENTER("MPI_Buffer_attach_c");
+	return API_LEAVE(NULL, buffer_attach(&match_process_buffer, buffer, size));
+}
+API_ALIAS(Buffer_attach_c);
+
+int PMPI_Buffer_detach_c(void *buffer, MPI_Count *size)
+{
+	API_ENTER("MPI_Buffer_detach_c");
+	return API_LEAVE(NULL, buffer_detach(&match_process_buffer, buffer, size));
+}
+API_ALIAS(Buffer_detach_c);
 
 int PMPI_Buffer_flush(void)
 {
@@ -82,9 +112,29 @@ int PMPI_Comm_detach_buffer(MPI_Comm comm, void *buffer, int *size)
 	struct comm *c = comm_of(comm);
 	if (!comm_ok(c))
 		return API_FAIL(NULL, MPI_ERR_COMM);
-	return API_LEAVE(c, buffer_detach(&c->buffer, buffer, size));
+	return API_LEAVE(c, buffer_detach_int(&c->buffer, buffer, size));
 }
 API_ALIAS(Comm_detach_buffer);
+
+int PMPI_Comm_attach_buffer_c(MPI_Comm comm, void *buffer, MPI_Count size)
+{
+	API_ENTER("MPI_Comm_attach_buffer_c");
+	struct comm *c = comm_of(comm);
+	if (!comm_ok(c))
+		return API_FAIL(NULL, MPI_ERR_COMM);
+	return API_LEAVE(c, buffer_attach(&c->buffer, buffer, size));
+}
+API_ALIAS(Comm_attach_buffer_c);
+
+int PMPI_Comm_detach_buffer_c(MPI_Comm comm, void *buffer, MPI_Count *size)
+{
+	API_ENTER("MPI_Comm_detach_buffer_c");
+	struct comm *c = comm_of(comm);
+	if (!comm_ok(c))
+		return API_FAIL(NULL, MPI_ERR_COMM);
+	return API_LEAVE(c, buffer_detach(&c->buffer, buffer, size));
+}
+API_ALIAS(Comm_detach_buffer_c);
 
 int PMPI_Comm_flush_buffer(MPI_Comm comm)
 {
@@ -115,7 +165,7 @@ int p2p_session_attach(struct mpi_session *s, void *buffer, int size)
 
 int p2p_session_detach(struct mpi_session *s, void *buffer, int *size)
 {
-	return buffer_detach(&s->buffer, buffer, size);
+	return buffer_detach_int(&s->buffer, buffer, size);
 }
 
 int p2p_session_iflush(struct mpi_session *s, MPI_Request *request)

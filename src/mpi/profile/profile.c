@@ -142,7 +142,7 @@ static uint64_t collective_bytes(const struct coll_args *a)
 	case COLL_REDUCE_SCATTER:
 		count = 0;
 		for (int i = 0; i < a->comm->size; i++)
-			count += a->rcounts ? (uint64_t)a->rcounts[i] : a->rcount;
+			count += coll_share(a, i);
 		return count * a->rtype->size;
 	default:
 		return count * a->rtype->size;

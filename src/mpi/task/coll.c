@@ -40,7 +40,7 @@ static struct coll_block result_block(const struct coll_args *a, int i)
 		struct coll_block b = coll_recv_one(a);
 
 		if (a->rcounts)
-			b.count = (size_t)a->rcounts[a->comm->rank];
+			b.count = coll_share(a, a->comm->rank);
 		return b;
 	}
 	default:
@@ -182,7 +182,7 @@ static struct coll_block input_block(const struct coll_args *a, int i)
 		if (a->rcounts) {
 			n = 0;
 			for (int k = 0; k < a->comm->size; k++)
-				n += (size_t)a->rcounts[k];
+				n += coll_share(a, k);
 		}
 		break;
 	default:
