@@ -5,7 +5,7 @@ processes and nodes. No rank goes back, every line comes once over all heads, an
 
 from adopt_parts import agent_of, preload
 from attach_parts import *
-from lib import alive
+from namespaces import Hosts
 
 RANKS = 3
 AFTER_GO = 50  # calls of a head from GO to the end of a clone, about
@@ -102,6 +102,23 @@ def a_node_is_lost_together_with_the_head(s):
     goes_on(two, one)
     report = over(s, one, two)
     expect(report["replicas"]["lost"] == RANKS, report)
+
+
+@test
+def over_hosts_a_host_is_lost_together_with_the_head(s):
+    """Agents are asked through launchers; a third host is the spare."""
+    with Hosts(s, 3) as hosts:
+        one = hosts.hale_start(RANKS, steps(s), -1, 20, options=["--replicas", "2", "--nodes", "2", "--spares", "1", "--node-timeout",
+                                                                 "6s", *GRACE])
+        one.until_output("rank 0 step 5 ")
+        one.name = re.search(r"steps\.\d+", " ".join(jobs(s, hosts.hale)))[0]
+        kill_head(s, one, hosts.hale)
+        hosts.lose(1)
+        two = host_attach(s, hosts, one)
+        two.until_says("their ranks go on in other replicas")
+        two.until(lambda: two.err().count(" is back, on node ") == RANKS, "all are back on the spare")
+        goes_on(two, one)
+        over(s, one, two)
 
 
 @test
