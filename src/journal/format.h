@@ -6,7 +6,7 @@
  *     7/rank-3.log                     records of rank 3 and its children since checkpoint 7
  *     7/save-DEV-INODE-BORN            a file's content then, or the file itself (a hard link)
  *     7/ranges-3                       bytes of files that rank 3 was about to overwrite
- *     first                            the oldest checkpoint whose folder has not been dropped
+ *     first                            the oldest checkpoint of which nothing has been dropped
  *
  * A record says what a name or a file was before it was changed. Undone from the newest to the
  * oldest, any number of times, all records since a checkpoint give what there was at it.
@@ -41,6 +41,7 @@ enum journal_kind {
 	JOURNAL_IPC,	    /* path: /KIND/NUMBER of a System V object, or /4/NAME of a message
 			     * queue; it was made. device: the namespace, inode: the key,
 			     * born_ns: journal_boot_number */
+	JOURNAL_NODE,	    /* path: a named pipe, or the name of a socket, with this mode */
 	JOURNAL_KINDS
 };
 

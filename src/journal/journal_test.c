@@ -85,7 +85,9 @@ static void describe(const char *path, char *all, size_t cap)
 
 	assert_int_equal(lstat(path, &st), 0);
 	add(all, cap, "%s %o ", path, st.st_mode);
-	if (S_ISLNK(st.st_mode)) {
+	if (S_ISFIFO(st.st_mode)) {
+		add(all, cap, "\n");
+	} else if (S_ISLNK(st.st_mode)) {
 		assert_true(readlink(path, text, sizeof(text) - 1) > 0);
 		add(all, cap, "-> %s\n", text);
 	} else if (S_ISDIR(st.st_mode)) {
@@ -262,6 +264,23 @@ static void a_file_as_old_as_the_journal_may_be_renamed(void **state)
 	}
 }
 
+/* One that nobody has open, of which no image knows. */
+static void named_pipes(void **state)
+{
+	char *before;
+
+	assert_int_equal(mkfifo("pipe", 0640), 0);
+	assert_int_equal(mkfifo("other", 0600), 0);
+	before = tree();
+	journal_making(AT_FDCWD, "new");
+	assert_int_equal(mkfifo("new", 0600), 0);
+	take_away("pipe");
+	take_away("new");
+	move("state", "other");
+	undo_to(0);
+	is_as(before);
+}
+
 static void an_append_and_then_a_cut_of_the_open_file(void **state)
 {
 	char *before = tree();
@@ -298,6 +317,9 @@ static void epochs(void **state)
 	append("log", "again\n");
 	undo_to(0);
 	is_as(first);
+	journal_drop(job, 2); /* nothing has changed since the beginning */
+	assert_int_equal(journal_undo(job, 0, &err), HALE_OK);
+	append("log", "epoch 2 once more\n");
 	journal_cut(3);
 	append("log", "epoch 3\n");
 	assert_true(journal_drop(job, 3) || access(folder, F_OK) == 0);
@@ -515,6 +537,7 @@ int main(void)
 	    T(names_come_back),
 	    T(a_file_that_goes_round_comes_back),
 	    T(a_file_as_old_as_the_journal_may_be_renamed),
+	    T(named_pipes),
 	    T(an_append_and_then_a_cut_of_the_open_file),
 	    T(epochs),
 	    T(undoing_twice_is_undoing_once),

@@ -387,6 +387,22 @@ static void revert_folder(struct reverting *r, struct revert_place *p,
 		alias_add(r, c, p);
 }
 
+/* What is in a pipe comes back with the processes that have it open. */
+static void revert_node(struct reverting *r, struct revert_place *p, const struct journal_record *c)
+{
+	if (p->seen && ((p->st.stx_mode ^ c->mode) & S_IFMT) == 0)
+		return;
+	if ((p->seen && unlinkat(p->dir, p->name, 0) != 0) ||
+	    mknodat(p->dir, p->name, (c->mode & S_IFMT) | 0600, 0) != 0 ||
+	    fchmodat(p->dir, p->name, c->mode & 07777, 0) != 0) {
+		failed(r, p);
+		return;
+	}
+	place_look(p);
+	if (p->seen)
+		alias_add(r, c, p);
+}
+
 /* What has gone on from other to elsewhere, or is no more, has come back by records after this. */
 static void revert_renamed(struct reverting *r, struct revert_place *p,
 			   const struct journal_record *c, const char *other)
@@ -459,6 +475,9 @@ void revert(struct reverting *r, const struct journal_record *c, int folder)
 		break;
 	case JOURNAL_FOLDER:
 		revert_folder(r, &p, c);
+		break;
+	case JOURNAL_NODE:
+		revert_node(r, &p, c);
 		break;
 	case JOURNAL_RENAMED:
 	case JOURNAL_EXCHANGED:

@@ -163,6 +163,8 @@ static void lose(const char *whole, const struct journal_file *f)
 		good = n > 0 && journal_write(JOURNAL_SYMLINK, whole, text, f);
 	} else if (S_ISDIR(f->mode)) {
 		good = journal_write(JOURNAL_FOLDER, whole, NULL, f);
+	} else if (S_ISFIFO(f->mode) || S_ISSOCK(f->mode)) {
+		good = journal_write(JOURNAL_NODE, whole, NULL, f);
 	} else if (S_ISREG(f->mode)) {
 		long rc = journal_folder(folder, sizeof(folder))
 			      ? journal_save_file(folder, whole, f)

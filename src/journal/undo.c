@@ -218,8 +218,9 @@ bool journal_drop(const char *job_folder, uint32_t oldest)
 
 	if (journal < 0)
 		return false;
-	if (first_read(journal) < oldest && first_write(journal, oldest))
-		count = epochs_list(journal, 0, oldest, &epochs);
+	count = epochs_list(journal, 0, oldest, &epochs);
+	if (count > 0 && first_read(journal) < oldest && !first_write(journal, oldest))
+		count = 0;
 	set_aside(journal, epochs, count);
 	free(epochs);
 	close(journal);
