@@ -12,9 +12,10 @@
 #include <unistd.h>
 #include "base/base.h"
 #include "base/ids.h"
+#include "base/procstat.h"
 #include "launch/environment.h"
 
-enum { WAIT_MS = 200 };
+enum { WAIT_MS = 200, ID_TRIES = 100, ID_TRY_US = 10000 };
 
 /* What failed between fork and exec. */
 struct launch_report {
@@ -102,14 +103,30 @@ static hale_status_t await_exec(int pipe, const struct launch *l, struct error *
 			 steps[r.step]);
 }
 
+/* Who had the id has been killed, and may not have been waited for yet. */
+static bool is_ending(pid_t id)
+{
+	struct procstat s;
+
+	return !procstat_read(id, &s) || strchr("ZX", s.state);
+}
+
 /* A program that comes out of an image knows its own ids: it gets them again where that is allowed
  * and nobody else has them. */
-static pid_t begin(pid_t id)
+static pid_t begin(const struct launch *l)
 {
-	pid_t pid = id > 0 ? ids_fork(id) : -1;
+	pid_t pid = l->id > 0 ? ids_fork(l->id) : -1;
 
-	if (pid < 0 && id > 0)
-		log_info("the process that had the id %d gets another one: %s", (int)id,
+	for (int i = 0; i < ID_TRIES && l->id > 0 && pid < 0 && errno == EEXIST; i++) {
+		if (!is_ending(l->id))
+			break;
+		if (l->meanwhile)
+			l->meanwhile(l->arg);
+		usleep(ID_TRY_US);
+		pid = ids_fork(l->id);
+	}
+	if (pid < 0 && l->id > 0)
+		log_info("the process that had the id %d gets another one: %s", (int)l->id,
 			 errno == EEXIST ? "something else has it now" : strerror(errno));
 	return pid < 0 ? fork() : pid;
 }
@@ -123,7 +140,7 @@ hale_status_t launch_process(const struct launch *l, pid_t *pid, struct error *e
 	*pid = 0;
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot start '%s'", l->path);
-	*pid = begin(l->id);
+	*pid = begin(l);
 	if (*pid == 0) {
 		struct launch_report r = become_rank(l, head);
 		ssize_t n = write(ends[1], &r, sizeof(r));

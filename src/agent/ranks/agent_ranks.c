@@ -494,15 +494,17 @@ enum { FIRST_GENERATION = 1 };
 
 /* Where another node has had the rank it may not know yet that it is lost, and may be on this
  * machine: what it does then to the processes that it had must not strike the new ones. So a rank
- * has its id again where its last process was this node's, and when a job begins from an image. */
+ * has its id again where its last process was this node's, when a job begins from an image, and
+ * when no node of before is left. */
 static pid_t id_of(const struct agent *a, uint32_t rank, const char *sink)
 {
 	pid_t last = atomic_load(&a->supervisor.book->child[rank].pid), id;
+	bool alone = a->view.generation == FIRST_GENERATION || a->setup.flags & SETUP_HEIR;
 
-	if (last == 0 && a->view.generation != FIRST_GENERATION)
+	if (last == 0 && !alone)
 		return 0;
 	id = id_in_image(sink);
-	return id == last || a->view.generation == FIRST_GENERATION ? id : 0;
+	return id == last || alone ? id : 0;
 }
 
 hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err)

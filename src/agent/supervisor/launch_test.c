@@ -226,6 +226,35 @@ static int agent_that_dies(struct supervisor *g)
 	return 1;
 }
 
+/* Its rank ends at once, and leaves a process that signals who is its parent then. */
+static int agent_with_an_orphan(struct supervisor *g)
+{
+	char script[] =
+	    "sh -c 'while read -r pid name state parent rest </proc/$$/stat &&"
+	    "       [ $parent != '$PPID' ]; do :; done; trap \"\" USR1;"
+	    "       for s in USR1 USR2 ALRM TERM INT HUP QUIT; do kill -$s $parent; done;"
+	    "       echo told' &";
+	char *argv[] = {"sh", "-c", script, NULL};
+	char *env[] = {"PATH=/usr/bin:/bin", NULL};
+	struct supervisor_launch l = {
+	    .rank = 0, .number = 7, .path = "/bin/sh", .argv = argv, .env = env};
+	char text[16] = "";
+	struct error err;
+	int out[3];
+	pid_t pid;
+
+	atomic_store(&g->book->adopt, 0);
+	atomic_store(&g->book->count, 1);
+	if (supervisor_spawn(g, &l, &pid, out, always, NULL, &err) != HALE_OK)
+		return 3;
+	while (read(out[1], text, sizeof(text) - 1) < 0 && errno == EAGAIN)
+		usleep(1000);
+	/* the supervisor looks at signals before it answers */
+	supervisor_spawn(g, &l, &pid, out, always, NULL, &err);
+	supervisor_done(g, strcmp(text, "told\n") == 0 ? 6 : 4);
+	return 0;
+}
+
 static int agent_that_ends(struct supervisor *g)
 {
 	supervisor_done(g, 4);
@@ -352,6 +381,27 @@ static void a_supervisor_goes_when_it_is_told(void **state)
 	assert_int_equal(status_of(run_supervisor(agent_that_ends, &from)), 4);
 	close(from);
 	assert_int_equal(status_of(run_supervisor(agent_that_cannot_launch, &from)), 1);
+	close(from);
+}
+
+static void a_supervisor_outlives_signals_of_what_ranks_leave(void **state)
+{
+	int from;
+
+	assert_int_equal(status_of(run_supervisor(agent_with_an_orphan, &from)), 6);
+	close(from);
+}
+
+static void a_supervisor_ends_by_a_signal_of_somebody_else(void **state)
+{
+	int from;
+	pid_t supervisor = run_supervisor(agent_that_waits, &from), agent = hear(from);
+	pid_t rank = hear(from);
+
+	kill(supervisor, SIGUSR1);
+	kill(supervisor, SIGTERM);
+	assert_int_equal(status_of(supervisor), 1);
+	assert_true(is_gone(rank) && is_gone(agent));
 	close(from);
 }
 
@@ -492,6 +542,8 @@ int main(void)
 	    cmocka_unit_test(what_is_launched_for_the_same_message_is_launched_once),
 	    cmocka_unit_test(agents_that_die_at_once_get_three_successors),
 	    cmocka_unit_test(a_supervisor_goes_when_it_is_told),
+	    cmocka_unit_test(a_supervisor_outlives_signals_of_what_ranks_leave),
+	    cmocka_unit_test(a_supervisor_ends_by_a_signal_of_somebody_else),
 	    cmocka_unit_test(the_last_words_of_an_agent_are_heard),
 	    cmocka_unit_test(cores_are_shared_out_evenly),
 	    cmocka_unit_test(programs_are_found_as_a_shell_finds_them),

@@ -12,7 +12,6 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -368,30 +367,19 @@ static int milliseconds_left(const struct ward *w)
 /* Somebody wants the node to end: its agent, and then it gets no successor. */
 static void take_signals(struct ward *w)
 {
-	struct signalfd_siginfo info;
+	int end = ward_signals_take(w);
 
-	while (read(w->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGCHLD)
-			continue;
-		w->ending = (int)info.ssi_signo;
-		if (w->agent > 0 && !w->agent_gone)
-			kill(w->agent, (int)info.ssi_signo);
-	}
+	if (end)
+		w->ending = end;
+	if (end && w->agent > 0 && !w->agent_gone)
+		kill(w->agent, end);
 	reap(w);
 }
 
 static bool start(struct ward *w)
 {
-	sigset_t set;
-
 	signal(SIGCHLD, SIG_DFL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGCHLD);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	w->signals = ward_signals_open();
 	prctl(PR_SET_NAME, SUPERVISOR_NAME);
 	/* what ranks leave behind, and what an agent does, comes to us */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -423,7 +411,8 @@ static void guard(struct ward *w)
 int supervisor_run(int in_fd, int out_fd, int (*agent)(struct supervisor *g),
 		   bool (*bye)(struct supervisor *g, const char *why))
 {
-	struct ward w = {.control = -1, .listener = -1, .run = agent, .bye = bye};
+	struct ward w = {
+	    .control = -1, .listener = -1, .is_child = in_fd == out_fd, .run = agent, .bye = bye};
 	struct error err;
 
 	w.book = book_create(&err);

@@ -59,6 +59,7 @@ struct ward {
 	int signals, control, listener;
 	pid_t agent, watchdog; /* 0: none */
 	bool agent_gone, done;
+	bool is_child;	   /* of the head, to which it has one socket for both directions */
 	int ending;	   /* the signal by which somebody wants the node to end; 0: nobody does */
 	int ended;	   /* how it went */
 	uint64_t begin_at; /* another one is to begin then; 0: none is */
@@ -75,6 +76,12 @@ struct supervisor_held *ward_find(struct ward *w, enum supervisor_kind kind, uin
 void ward_drop(struct ward *w, enum supervisor_kind kind, uint64_t key);
 /* Takes over fd, and closes what was held under kind and key before. */
 void ward_hold(struct ward *w, enum supervisor_kind kind, uint64_t key, int fd, pid_t peer);
+/* supervisor_signals.c: holds signals back from now on; -1, or the descriptor that tells of them.
+ */
+int ward_signals_open(void);
+/* Takes those that have come. Returns one by which somebody wants the node to end; 0: nobody does.
+ */
+int ward_signals_take(struct ward *w);
 /* supervisor_watchdog.c; ward_dismiss: this supervisor ends as it should. */
 void ward_appoint(struct ward *w);
 void ward_dismiss(struct ward *w);

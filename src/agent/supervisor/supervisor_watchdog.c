@@ -52,21 +52,31 @@ static _Noreturn void watch(struct book *b, int fd)
 	_exit(0);
 }
 
-/* It keeps nothing that somebody else waits on, and is in nobody's group. */
-static _Noreturn void be_watchdog(struct book *b, int fd)
+/* The way to a head that is this process's parent. Kept open here it makes its end prove that
+ * nobody kills by ids any more. */
+static int way_to_parent(struct ward *w)
+{
+	const struct supervisor_held *in = w->is_child ? ward_find(w, HOLD_LINK_IN, 0) : NULL;
+
+	return in ? in->fd : -1;
+}
+
+/* It keeps nothing else that somebody waits on, and is in nobody's group. */
+static _Noreturn void be_watchdog(struct book *b, int fd, int way)
 {
 	enum { FD = 3 };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	setsid();
 	prctl(PR_SET_NAME, "hale-watchdog");
-	fd = fcntl(fd, F_DUPFD, FD + 1);
+	fd = fcntl(fd, F_DUPFD, FD + 2);
+	way = way >= 0 ? fcntl(way, F_DUPFD, FD + 2) : -1;
 	for (int i = 0; i < FD; i++)
 		if (dup2(null, i) < 0)
 			_exit(1);
-	if (dup2(fd, FD) < 0)
+	if (dup2(fd, FD) < 0 || dup2(way >= 0 ? way : null, FD + 1) < 0)
 		_exit(1);
-	close_range(FD + 1, ~0u, 0);
+	close_range(FD + 2, ~0u, 0);
 	watch(b, FD);
 }
 
@@ -80,7 +90,7 @@ void ward_appoint(struct ward *w)
 	w->watchdog = fork();
 	if (w->watchdog == 0) {
 		close(ends[1]);
-		be_watchdog(w->book, ends[0]);
+		be_watchdog(w->book, ends[0], way_to_parent(w));
 	}
 	close(ends[0]);
 	if (w->watchdog < 0) {

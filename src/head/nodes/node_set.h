@@ -58,6 +58,8 @@ struct node_agent {
 	int status;	  /* that it ended with: waitpid's */
 	uint32_t renewed; /* agents of it that have died since … */
 	double renewed_since;
+	pid_t group; /* of a child of this head, and of its agent; 0: it is none */
+	bool heir;   /* of a job whose nodes have all ended for certain */
 };
 
 /* What it says to a head that takes over. */
@@ -79,8 +81,10 @@ struct node_lease {
 
 /* What is left of it when it is about to be lost. */
 struct node_end {
-	bool bye;	   /* it has said that no process of the job is left there */
-	bool silent, gone; /* … nothing comes from there; and nothing is left there */
+	bool bye;		  /* it has said that no process of the job is left there */
+	bool silent, gone;	  /* … nothing comes from there; and nothing is left there */
+	struct loop_timer closes; /* … and its connection has not closed yet */
+	bool proven; /* an agent of this head: none of its processes lives, and none will kill */
 	char why[240];
 };
 

@@ -115,6 +115,8 @@ void node_set_session_over(void *node, const char *why)
 		node_set_launcher_failed(n);
 	if (n->local)
 		end_local_ranks(n);
+	/* the watchdog has the socket, too, until it has killed what it will */
+	n->end.proven = n->local && n->agent.group > 0 && n->session.by_peer;
 	/* the end of a launcher's pipe says nothing about the ranks at its other end */
 	if (n->local || n->end.bye || n->state == NODE_STARTING || n->lease.granted_at == 0)
 		node_set_lose(n, n->end.why);
@@ -131,6 +133,7 @@ void node_set_lose(struct node *n, const char *why)
 	n->state = NODE_LOST;
 	loop_timer_clear(c->loop, &n->lease.lost);
 	loop_timer_clear(c->loop, &n->attach.again);
+	loop_timer_clear(c->loop, &n->end.closes);
 	session_close(&n->session);
 	/* it leads a group, in which a launcher's own children are, too */
 	if (n->agent.pid > 0)

@@ -55,6 +55,7 @@ static hale_status_t fork_agent(struct node *n, int *fd, struct error *err)
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot start an agent");
 	}
 	setpgid(n->agent.pid, n->agent.pid);
+	n->agent.group = n->agent.pid;
 	*fd = ends[0];
 	return HALE_OK;
 }
@@ -393,6 +394,8 @@ static hale_status_t introduce(struct node *n, struct error *err)
 		s.flags = (s.flags | SETUP_LOCAL) & ~(uint32_t)SETUP_EVENTS;
 	if (n->local && n->node_set->count > 1)
 		s.flags |= SETUP_TOGETHER;
+	if (n->agent.heir)
+		s.flags |= SETUP_HEIR;
 	if (!n->local || n->node_set->count > 1)
 		s.flags |= SETUP_NAMED;
 	bytes = setup_write(&s, &m.len);
@@ -445,6 +448,7 @@ static hale_status_t renew(struct node *n, struct error *err)
 	hale_status_t status;
 
 	n->end.bye = n->end.silent = n->end.gone = n->paused = n->warm.told = false;
+	n->end.proven = false;
 	n->asks.clearing = n->asks.checking = n->ckpt.idle = false;
 	n->attach.generation = n->asks.looked = n->warm.standing = 0;
 	n->lease.granted_at = n->lease.asked = n->ckpt.bytes = 0;
@@ -460,8 +464,18 @@ static hale_status_t renew(struct node *n, struct error *err)
 	return status;
 }
 
+/* May processes get ids that the job had before? Nobody may be left who would kill by these ids. */
+static bool all_proven(const struct node_set *c)
+{
+	for (uint32_t k = 0; k < c->count; k++)
+		if (!c->nodes[k].end.proven)
+			return false;
+	return true;
+}
+
 hale_status_t node_set_renew(struct node_set *c, struct error *err)
 {
+	bool heirs = all_proven(c);
 	struct setup *s = &c->config.setup;
 	static const unsigned char no_secret[SEGMENT_SECRET];
 	hale_status_t status = HALE_OK;
@@ -473,8 +487,10 @@ hale_status_t node_set_renew(struct node_set *c, struct error *err)
 	    getrandom(s->secret, sizeof(s->secret), 0) != (ssize_t)sizeof(s->secret))
 		return error_sys(err, HALE_ERR_SYSTEM, "cannot make a secret for the ranks");
 	for (uint32_t k = 0; status == HALE_OK && k < c->count; k++)
-		if (can_renew(&c->nodes[k]))
+		if (can_renew(&c->nodes[k])) {
+			c->nodes[k].agent.heir = heirs;
 			status = renew(&c->nodes[k], err);
+		}
 	if (status == HALE_OK)
 		node_set_tell_machines(c);
 	return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What agents say. An agent is as trustworthy as the launcher that started it, but its messages may
  * concern ranks that it doesn't have any more, or never had: those are not heard. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -385,11 +386,27 @@ static void take_progress(struct node *n, const struct message *m)
 	}
 }
 
+#define CLOSES_SECONDS 1.0
+
+static void bye_late(void *arg)
+{
+	struct node *n = arg;
+
+	node_set_session_over(n, n->end.why);
+}
+
+/* Of a child of this head more is certain when the connection closes: then nothing is left that
+ * would kill processes by their ids. */
 static void take_bye(struct node *n, const struct message *m)
 {
 	n->end.bye = true;
 	snprintf(n->end.why, sizeof(n->end.why), "%s", m->text);
-	node_set_session_over(n, m->text);
+	if (n->local && n->agent.group > 0 && !n->node_set->adopting) {
+		kill(-n->agent.group, SIGKILL); /* the agent is in it, whoever else has ended */
+		loop_timer_set(n->node_set->loop, &n->end.closes, CLOSES_SECONDS, bye_late, n);
+	} else {
+		node_set_session_over(n, m->text);
+	}
 }
 
 void node_set_take(void *node, const struct message *m)

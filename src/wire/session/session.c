@@ -252,6 +252,7 @@ static void ready(void *arg, uint32_t events)
 		s->got_len += (size_t)n;
 		take_all(s);
 	} else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		s->by_peer = n == 0 || errno == ECONNRESET;
 		session_end(s, "the connection is closed");
 	}
 }
@@ -265,7 +266,7 @@ bool session_open(struct session *s, struct loop *loop, int in_fd, int out_fd)
 	s->out_fd = out_fd;
 	s->in.fd = s->out.fd = -1;
 	s->greeted = true;
-	s->broken = false;
+	s->broken = s->by_peer = false;
 	fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);
 	fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
 	return loop_add(loop, &s->in, in_fd, EPOLLIN, ready, s);

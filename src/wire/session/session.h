@@ -23,6 +23,7 @@ struct session {
 	size_t begin, end, cap;
 	bool greeted; /* messages may come: the greeting, if one is expected, was there */
 	bool broken;  /* nothing more is sent */
+	bool by_peer; /* it is over since nobody has the other end any more */
 	/* m is valid during the call, which may close the session */
 	void (*message)(void *arg, const struct message *m);
 	/* The other side has closed, or sent what is no message (why). Called once; the session has

@@ -22,6 +22,8 @@ enum setup_flag {
 	SETUP_SAY_PINS = 512,	/* agents say what they bind ranks to */
 	SETUP_AUDITS = 1024,	/* --audit */
 	SETUP_STORE_ALL = 2048, /* a checkpoint has each replica, not only the leaders (--sdc) */
+	SETUP_HEIR =
+	    4096, /* nothing is left of the processes of all nodes that the job had before */
 };
 
 struct setup {
