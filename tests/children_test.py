@@ -406,6 +406,44 @@ def connections_between_parent_and_child_and_its_handle_come_back(s):
            "b'whoever has the door may open it'\n7\n", r)
 
 
+FULL = """
+import os, socket, struct, time
+at = socket.create_server(("127.0.0.1", 0))
+def child():
+    out = socket.create_connection(at.getsockname())
+    os.close(at.fileno())
+    sent = memoryview(b"".join(struct.pack("I", i * i % 1000003) for i in range(3000000)))
+    open("there", "w").close()
+    out.sendall(sent)
+    out.close()
+    os._exit(7)
+pid = os.fork() or child()
+got, _ = at.accept()
+total, n, rest = 0, 0, b""
+while not os.path.exists("go"):
+    time.sleep(0.01)
+    rest += got.recv(1000)
+while piece := got.recv(65536):
+    rest += piece
+    whole = len(rest) // 4 * 4
+    for x, in struct.iter_unpack("I", rest[:whole]):
+        assert x == n * n % 1000003, n
+        n += 1
+    rest = rest[whole:]
+print(n, rest, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@test
+def a_stream_that_is_always_full_finds_a_checkpoint(s):
+    job = s.hale_start(1, "/usr/bin/python3", "-c", FULL, options=["--no-mpi"])
+    job.until(lambda: os.path.exists(s.path("there")), "the child")
+    job.until(lambda: stat_of(children(job.ranks(1)[0])[0])[1] == "S", "it to wait for room")
+    job.checkpoint()
+    r = killed_at(s, job, ["there"])
+    expect(r.status == 0 and r.out == "3000000 b'' 7\n", r)
+
+
 ENDS = """
 import os, time
 def child():
@@ -480,6 +518,73 @@ def memory_that_forked_processes_lack_is_written_while_its_process_stands(s):
     s.write("go", "")
     r = job.wait()
     expect(r.status == 0 and r.out == "b'mine' 1\n", r)
+
+
+ORPHAN = """
+import os, signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: None)
+parent = os.getpid()
+def child():
+    os.setsid()  # it is looked for, and not just killed with its group
+    open("there", "w").close()
+    while os.getppid() == parent and not os.path.exists("go"):
+        pass
+    while not os.path.exists("go"):
+        os.kill(os.getppid(), signal.SIGUSR1)
+    os._exit(3)
+pid = os.fork() or child()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@test
+def a_child_that_signals_its_parent_when_that_has_died_ends_nobody_else(s):
+    job = s.hale_start(1, "/usr/bin/python3", "-c", ORPHAN, options=["--no-mpi"])
+    r = killed_at(s, job, ["there"])
+    expect(r.status == 0 and r.out == "3\n" and "node" not in r.err, r)
+
+
+def waited_for(pid):
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        pass
+
+
+PAIR = """
+import os, time
+def child():
+    open("there", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    os._exit(3)
+pid = os.fork() or child()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@test
+def a_rank_with_children_comes_back_when_its_supervisor_is_killed(s):
+    if not ids_allowed():
+        skip("processes can't have their ids again here")
+    job = s.hale_start(1, "/usr/bin/python3", "-c", PAIR, options=["--no-mpi"])
+    job.until(lambda: os.path.exists(s.path("there")), "the program")
+    for restarts in 1, 2:
+        job.checkpoint()
+        pid = job.ranks(1)[0]
+        orphans = [pid] + children(pid)
+        os.kill(stat_of(pid)[0], signal.SIGKILL)
+        # their parent is this test now, as an init would be
+        job.until(lambda: [waited_for(p) for p in orphans] and (j := job.info()) and j["restarts"] == restarts and
+                  [r["state"] for r in j["ranks"]] == ["running"], "the rank runs again")
+        expect(job.ranks(1)[0] == pid, pid, job.ranks(1))
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "3\n" and "is refused" not in r.err, r)
 
 
 TOLD = """

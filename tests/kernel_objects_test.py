@@ -187,6 +187,121 @@ def processes_that_take_turns_by_system_v_objects_go_on(s):
         expect(s.report()["restarts"] >= 1, s.report())
 
 
+RANKS = """
+#include <sys/ipc.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+enum { KEY = 0x4715, ROUNDS = 200 };
+static void wait_for(const char *name) { while (access(name, F_OK)) usleep(2000); }
+int main(void)
+{
+	struct { long type; int value; } m = {1, 0};
+	struct sembuf own = {0, 1, 0};
+	int me = atoi(getenv("HALE_RANK")), id, set, q;
+	if (me == 0) {
+		id = shmget(IPC_PRIVATE, 4096, 0600); set = semget(KEY, 2, IPC_CREAT | IPC_EXCL | 0600); q = msgget(IPC_PRIVATE, 0600);
+		OK(id >= 0 && set >= 0 && q >= 0 && !semop(set, &own, 1));
+		FILE *f = fopen("numbers.new", "w");
+		OK(f && fprintf(f, "%d %d", id, q) > 0 && !fclose(f) && !rename("numbers.new", "numbers"));
+	} else {
+		wait_for("numbers");
+		FILE *f = fopen("numbers", "r");
+		OK(f && fscanf(f, "%d %d", &id, &q) == 2 && !fclose(f) && (set = semget(KEY, 2, 0)) >= 0);
+	}
+	int *sum = shmat(id, NULL, 0);
+	OK(sum != (void *)-1);
+	note(me ? "attached1" : "attached0");
+	wait_for("attached0"); wait_for("attached1");
+	if (me == 0)
+		OK(!shmctl(id, IPC_RMID, NULL)); /* it goes with the last of them */
+	for (int i = 0; i < ROUNDS; i++) {
+		struct sembuf take = {me, -1, 0}, give = {!me, 1, 0};
+		OK(!semop(set, &take, 1));
+		sum[0] = sum[0] * 7 % 1000003 + me + 1;
+		sum[1 + me]++;
+		m.value = i; OK(!msgsnd(q, &m, sizeof(int), 0));
+		usleep(4000);
+		OK(!semop(set, &give, 1));
+	}
+	if (me)
+		return 0;
+	OK(!semop(set, &(struct sembuf){0, -1, 0}, 1)); /* the other one has ended its last turn */
+	long all = 0;
+	for (int i = 0; i < 2 * ROUNDS; i++, all += m.value)
+		OK(msgrcv(q, &m, sizeof(int), 0, 0) == sizeof(int));
+	printf("%d %d %d %ld\\n", sum[0], sum[1], sum[2], all);
+	OK(!semctl(set, 0, IPC_RMID) && !msgctl(q, IPC_RMID, NULL));
+	return 0;
+}
+"""
+
+
+@test
+def ranks_that_take_turns_by_system_v_objects_go_on(s):
+    """Their images are of one moment, and none runs on before the other one has come back."""
+    if not OWN_IPC or not ids_allowed():
+        skip("numbers can't be asked for here")
+    exe = build(s, "ranks", RANKS)
+    folders = [s.path(name) for name in ("alone", "killed", "killed.more")]
+    for f in folders:
+        os.mkdir(f)
+    alone = s.hale_run(2, exe, options=["--no-mpi", "--ckpt-every", "off", "--wdir", folders[0]])
+    expect(alone.status == 0, alone)
+    for f in folders[1:]:
+        r = s.hale_run(2, exe, options=["--no-mpi", "--ckpt-every", "100ms", "--wdir", f, "--report", "report.json",
+                                        "--inject", "kill:rank=0,after=0.7s", "--inject", "kill:rank=1,after=1.3s"])
+        expect(r.status == 0 and r.out == alone.out, alone, r)
+        expect(all(k["rolled_back_to"] > 0 for k in s.report()["failures"]), s.report(), r)
+        expect(s.report()["restarts"] >= 1, s.report())
+
+
+TALKS = """
+import os, socket, struct, sys, time
+me, ahead, rounds = int(os.environ["HALE_RANK"]), 5, 500
+if me == 0:
+    at, door = socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_UNIX)
+    door.bind("door")
+    door.listen()
+    with open("port.new", "w") as f:
+        f.write(str(at.getsockname()[1]))
+    os.rename("port.new", "port")
+    ends = at.accept()[0], door.accept()[0]
+else:
+    while not os.path.exists("port"):
+        time.sleep(0.002)
+    ends = socket.create_connection(("127.0.0.1", int(open("port").read()))), socket.socket(socket.AF_UNIX)
+    ends[1].connect("door")
+names = [(e.getsockname(), e.getpeername()) for e in ends]
+total = 0
+for i in range(rounds + ahead):
+    for k, e in enumerate(ends):
+        if i < rounds:
+            e.sendall(struct.pack("I", i * i + 7 * me + k))
+        if i >= ahead:
+            total = (total * 31 + struct.unpack("I", e.recv(4, socket.MSG_WAITALL))[0]) % 1000003
+    time.sleep(0.003 if me else 0.002)
+print(me, total, names == [(e.getsockname(), e.getpeername()) for e in ends], flush=True)
+if me == 0:
+    os.unlink("door")
+"""
+
+
+@test
+def ranks_that_have_connections_to_each_other_go_on(s):
+    for f in ("alone", "killed"):
+        os.mkdir(s.path(f))
+    program = s.write("talks.py", TALKS)
+    alone = s.hale_run(2, PYTHON, program, options=["--no-mpi", "--ckpt-every", "off", "--wdir", s.path("alone")])
+    expect(alone.status == 0, alone)
+    r = s.hale_run(2, PYTHON, program, options=["--no-mpi", "--ckpt-every", "100ms", "--wdir", s.path("killed"), "--report",
+                                                "report.json", "--inject", "kill:rank=0,after=1s", "--inject",
+                                                "kill:rank=1,after=1.9s"])
+    expect(r.status == 0 and sorted(r.out.splitlines()) == sorted(alone.out.splitlines()), alone, r)
+    expect(all(k["rolled_back_to"] > 0 for k in s.report()["failures"]), s.report(), r)
+    expect(s.report()["restarts"] >= 1, s.report())
+
+
 STRANGER = """
 #include <sys/ipc.h>
 #include <sys/shm.h>
@@ -221,39 +336,96 @@ def memory_that_a_stranger_has_attached_is_refused_with_his_name(s):
 UNDOING = """
 #include <sys/ipc.h>
 #include <sys/sem.h>
+#include <sys/wait.h>
+static int set;
+static void operate(int number, int change)
+{
+	struct sembuf op = {number, change, SEM_UNDO};
+	OK(!semop(set, &op, 1));
+}
+static void child(void)
+{
+	operate(0, -1); operate(1, 2); operate(2, -1);
+	OK(!semctl(set, 2, SETVAL, 9)); /* nothing is given back of it any more */
+	pid_t heir = fork(); /* which has nothing to give back */
+	if (!heir)
+		_exit(wait_for_word() ? pause() : semctl(set, 0, GETVAL));
+	note("there");
+	if (wait_for_word()) {
+		operate(0, 1); operate(1, -2); operate(2, -3);
+		note("spoiled");
+		pause();
+	}
+	int how;
+	OK(waitpid(heir, &how, 0) == heir && how == 0);
+	OK(semctl(set, 0, GETVAL) == 0 && semctl(set, 1, GETVAL) == 7 && semctl(set, 2, GETVAL) == 9);
+	_exit(0);
+}
 int main(void)
 {
-	int set = semget(IPC_PRIVATE, 1, 0600);
-	struct sembuf up = {0, 1, 0}, take = {0, -1, SEM_UNDO}, give = {0, 1, SEM_UNDO};
-	OK(!semop(set, &up, 1) && !semop(set, &take, 1));
-	note("there");
-	while (access("give", F_OK))
-		usleep(10000);
-	OK(!semop(set, &give, 1));
-	note("given");
-	while (access("go", F_OK))
-		usleep(10000);
-	OK(semctl(set, 0, GETVAL) == 1 && !semctl(set, 0, IPC_RMID));
-	puts("done");
+	unsigned short values[3] = {1, 5, 4};
+	set = semget(IPC_PRIVATE, 3, 0600);
+	OK(set >= 0 && !semctl(set, 0, SETALL, values));
+	pid_t pid = fork();
+	if (!pid)
+		child();
+	int how;
+	OK(waitpid(pid, &how, 0) == pid && how == 0);
+	OK(semctl(set, 0, GETVAL) == 1 && semctl(set, 1, GETVAL) == 5 && semctl(set, 2, GETVAL) == 9);
+	OK(!semctl(set, 0, IPC_RMID));
+	puts("right");
 	return 0;
 }
 """
 
 
 @test
-def a_semaphore_that_the_kernel_would_give_back_is_waited_for(s):
-    if not OWN_IPC:
-        skip("no right to a namespace of its own")
-    job = s.hale_start(1, build(s, "undoing", UNDOING), options=["--no-mpi", "--ckpt-wait", "100ms"])
-    job.until(lambda: os.path.exists(s.path("there")), "the semaphore")
-    r = s.hale("ckpt", job.id())
-    expect(r.status == 1 and "would be given back at the program's end (SEM_UNDO)" in r.err, r)
-    s.write("give", "")
-    job.until(lambda: os.path.exists(s.path("given")), "the semaphore to be given back")
-    job.checkpoint()
-    s.write("go", "")
-    r = job.wait()
-    expect(r.status == 0 and r.out == "done\n", r)
+def semaphores_are_given_back_at_the_end_of_who_has_taken_them(s):
+    if not OWN_IPC or not ids_allowed():
+        skip("processes can't have their ids again here")
+    expect(spoiled_and_killed(s, build(s, "undoing", UNDOING)) == "right\n")
+
+
+HUGE = """
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+enum { SIZE = 4 << 20 };
+static int is_huge(void *at) { return munmap(at, 4096) != 0; }
+int main(void)
+{
+	int id = shmget(0x4714, SIZE, IPC_CREAT | IPC_EXCL | SHM_HUGETLB | 0600);
+	char *at = shmat(id, NULL, 0);
+	OK(id >= 0 && at != (void *)-1);
+	at[5] = 1; at[SIZE - 1] = 2;
+	note("there");
+	if (wait_for_word()) {
+		memset(at, 'x', SIZE);
+		OK(!shmdt(at) && !shmctl(id, IPC_RMID, NULL));
+		note("spoiled");
+		pause();
+	}
+	OK(at[5] == 1 && at[SIZE - 1] == 2 && !at[6] && !at[SIZE / 2] && is_huge(at));
+	char *again = shmat(shmget(0x4714, 0, 0), NULL, 0);
+	at[7] = 3;
+	OK(again != (void *)-1 && again[7] == 3);
+	OK(!shmctl(id, IPC_RMID, NULL));
+	puts("right");
+	return 0;
+}
+"""
+
+
+@test
+def system_v_memory_comes_back_with_huge_pages(s):
+    if not OWN_IPC or not ids_allowed():
+        skip("numbers can't be asked for here")
+    with open("/proc/meminfo") as f:
+        free = {line.split(":")[0]: line.split()[1] for line in f}.get("HugePages_Free", "0")
+    if int(free) < 4:
+        skip("no huge pages here (vm.nr_hugepages)")
+    expect(spoiled_and_killed(s, build(s, "huge", HUGE)) == "right\n")
 
 
 QUEUES = """

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "ckpt/kernel_ipc.h"
+#include "ckpt/rank.h"
 #include "image/frame.h"
 #include "image/image.h"
 #include "image/sys.h"
@@ -81,6 +82,8 @@ static int get_noted(int kind, int key, size_t size, int flags)
 	long id = get_or_make(kind, key, size, flags, &made);
 	if (!sys_failed(id)) {
 		image_ipc_used(kind, (int)id);
+		if (link_self()->mailbox)
+			atomic_store(&link_self()->mailbox->uses_ipc, 1);
 		if (made && journal_on)
 			journal_ipc_made(kind, (int)id, key);
 	}
@@ -123,6 +126,8 @@ API int semctl(int id, int number, int command, ...)
 	long rc = sys(SYS_semctl, id, number, command, arg);
 	if (!rc && command == IPC_RMID)
 		image_ipc_gone(IPC_SEMAPHORES, id);
+	if (!rc && (command == SETVAL || command == SETALL))
+		image_ipc_set(id, command == SETVAL ? number : -1);
 	return (int)result(rc);
 }
 

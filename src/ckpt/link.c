@@ -271,6 +271,7 @@ static void mailbox_take(void)
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	self.pid = getpid();
 	atomic_store(&m->pid, self.pid);
+	atomic_store(&m->uses_ipc, image_ipc_is_used());
 	inject_read_mailbox();
 }
 

@@ -34,7 +34,8 @@ static uint32_t round_id;	  /* of the checkpoint under way */
 struct rank_note {
 	uint32_t id, rank;
 	uint64_t position[3];
-	uint32_t stop; /* of a migration, no checkpoint */
+	uint32_t stop;	   /* of a migration, no checkpoint */
+	uint32_t together; /* CKPT_TOGETHER: so many ranks come back before one runs on; 0: no */
 };
 
 void ckpt_participate(struct ckpt_participant *p)
@@ -97,15 +98,19 @@ static void participants_resume(struct ckpt_participant *p, bool restored)
 /* CTC: nobody runs on before everybody has saved what others could change. The word holds the
  * checkpoint's id above and a count below, so that what a given-up checkpoint left doesn't count.
  */
-static void count_in(uint32_t id)
+static void count_into(_Atomic uint64_t *word, uint32_t id)
 {
-	_Atomic uint64_t *word = &link_self()->segment->ckpt_saved;
 	uint64_t seen = atomic_load(word), next;
 	do {
 		if ((seen >> 32) > id)
 			return;
 		next = (seen >> 32) == id ? seen + 1 : ((uint64_t)id << 32) + 1;
 	} while (!atomic_compare_exchange_weak(word, &seen, next));
+}
+
+static void count_in(uint32_t id)
+{
+	count_into(&link_self()->segment->ckpt_saved, id);
 }
 
 /* Processes of this node, but for dead replicas. */
@@ -130,6 +135,77 @@ static void count_in_wait(uint32_t id)
 {
 	for (int round = 0; participants && !counted_in(id) && !given_up(id); round++)
 		link_wait_step(round);
+}
+
+/* ---- objects that ranks share ---- */
+
+/* How many share them; 0: none do. */
+static uint32_t together_count(uint32_t id)
+{
+	uint64_t word = atomic_load(&link_self()->segment->together);
+	return asked.flags & CKPT_TOGETHER && word >> 32 == id ? (uint32_t)word : 0;
+}
+
+/* Until so many have counted themselves. False: the checkpoint was given up. */
+static bool together_wait(const _Atomic uint64_t *word, uint32_t id, uint32_t count)
+{
+	for (int round = 0; !given_up(id); round++) {
+		if (atomic_load(word) >= ((uint64_t)id << 32) + count)
+			return true;
+		link_wait_step(round);
+	}
+	return false;
+}
+
+/* The other ranks of this node. */
+static const struct image_beside *together_beside(void)
+{
+	static struct image_beside beside;
+	const struct link *l = link_self();
+	beside.count = 0;
+	for (uint32_t p = 0; p < l->nprocesses && beside.count < IMAGE_TREE_MAX; p++) {
+		int32_t pid = segment_here(l->segment, p)
+				  ? atomic_load(&segment_mailbox(l->segment, p)->pid)
+				  : 0;
+		if (pid > 0 && p != l->process)
+			beside.pid[beside.count++] = pid;
+	}
+	return &beside;
+}
+
+/* The first rank that claims an object saves it. */
+static int together_claim(int kind, int id)
+{
+	_Atomic uint64_t *claim = link_self()->segment->claim;
+	uint64_t round = (uint64_t)asked.id << 36;
+	uint64_t key = round | (uint64_t)kind << 32 | (uint32_t)id;
+	for (size_t i = 0; i < SEGMENT_CLAIMS; i++) {
+		uint64_t seen = atomic_load(&claim[i]);
+		while (seen >> 36 != round >> 36)
+			if (atomic_compare_exchange_weak(&claim[i], &seen, key))
+				return 1;
+		if (seen == key)
+			return 0;
+	}
+	return -1;
+}
+
+/* In a process that has come back: nobody runs on before all have put back what they share. */
+static void together_restored(const struct rank_note *note)
+{
+	struct segment *s = link_self()->segment;
+	if (!note->together)
+		return;
+	if (s->nhere < note->together) {
+		log_warn("rank %u can't go on: ranks that share System V objects were on one node, "
+			 "and are not any more",
+			 note->rank);
+		_exit(EXIT_UNRECOVERED);
+	}
+	atomic_fetch_add(&s->together_back, 1);
+	for (int round = 0; atomic_load(&s->together_back) < note->together; round++)
+		link_wait_step(round);
+	image_ipc_together();
 }
 
 /* ---- the image ---- */
@@ -190,6 +266,8 @@ static void params_fill(struct image_params *p, struct rank_note *note)
 	p->note_len = sizeof(*note);
 	p->written = image_written;
 	p->arg = note;
+	p->beside = note->together ? together_beside() : NULL;
+	p->claim = note->together ? together_claim : NULL;
 }
 
 static void tell_failed(uint32_t id, const struct error *error)
@@ -239,8 +317,8 @@ static image_return_t image_take(struct rank_note *note, uint64_t *image_ns, str
 		return IMAGE_CAPTURED;
 	}
 	last_restored = true; /* what the image will say */
-	image_return_t rc = tree_capture(err) == HALE_OK ? image_capture(&params, image_ns, err)
-							 : IMAGE_FAILED;
+	image_return_t rc =
+	    tree_capture(err) == HALE_OK ? image_capture(&params, image_ns, err) : IMAGE_FAILED;
 	if (rc != IMAGE_RESTORED)
 		last_restored = false;
 	return rc;
@@ -273,6 +351,15 @@ static bool children_stop(const struct rank_note *note, struct error *err)
 	return tree_stop(&params, err) == HALE_OK;
 }
 
+/* The checkpoint was given up. */
+static void let_go(void)
+{
+	tree_release();
+	guests_resume(false);
+	participants_resume(participants, false);
+	atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
+}
+
 /* All other threads are parked, this one is inside the guard. */
 static void checkpoint_run(uint64_t began_ns)
 {
@@ -298,10 +385,7 @@ static void checkpoint_run(uint64_t began_ns)
 		return;
 	}
 	if (!participants_suspend(id)) {
-		tree_release();
-		guests_resume(false);
-		participants_resume(participants, false);
-		atomic_store(&link_self()->mailbox->state, RANK_RUNNING);
+		let_go();
 		return;
 	}
 	for (struct ckpt_participant *p = participants; p; p = p->next)
@@ -310,6 +394,11 @@ static void checkpoint_run(uint64_t began_ns)
 	if (!note.stop)
 		journal_cut(id);
 	count_in(id);
+	note.together = together_count(id);
+	if (note.together && !together_wait(&link_self()->segment->ckpt_saved, id, note.together)) {
+		let_go();
+		return;
+	}
 	streams_position(note.position);
 	clocks_save();
 	image_return_t rc = image_take(&note, &image_ns, &err);
@@ -318,12 +407,17 @@ static void checkpoint_run(uint64_t began_ns)
 		clocks_restored();
 		owners_thread_restored();
 		rejoin(&note);
+		together_restored(&note);
 		began_ns = clock_ns();
 		migrate_runs();
 	} else if (note.stop) {
 		fresh = migrate_await_release(id);
 	} else {
 		count_in_wait(id);
+		if (note.together) {
+			count_into(&link_self()->segment->together_taken, id);
+			together_wait(&link_self()->segment->together_taken, id, note.together);
+		}
 		tree_release();
 		fresh = false;
 	}

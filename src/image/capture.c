@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "base/fmt.h"
 #include "image/hashes.h"
 #include "image/resume.h"
 #include "image/tree/tree.h"
@@ -263,6 +264,36 @@ static hale_status_t prepare_selection(struct capture *c, struct error *err)
 	return HALE_OK;
 }
 
+/* A descendant reads what its root has taken. */
+static void full_begin(struct capture *c)
+{
+	const struct tree_round *t = tree_now();
+	int fd = -1;
+	if (!t && !c->params.live)
+		fd_full_take(&c->fds);
+	if (fd_full_file() >= 0) {
+		c->fds.full = fd_full_file() + 1;
+	} else if (t && t->full) {
+		char path[64];
+		fmt_print(path, sizeof(path), "/proc/%d/fd/%d", t->root, t->full - 1);
+		fd = (int)sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+		c->fds.full = fd >= 0 ? fd + 1 : 0;
+		if (fd >= 0)
+			image_fd_own(fd);
+	}
+	c->fds.own_count = engine.own_count;
+}
+
+static void full_end(struct capture *c)
+{
+	int fd = c->fds.full - 1;
+	if (fd >= 0 && fd != fd_full_file()) {
+		image_fd_disown(fd);
+		sys(SYS_close, fd);
+	}
+	c->fds.full = 0;
+}
+
 /* Where a process goes on while the one that it is a copy of has them still. */
 static hale_status_t refuse_twice(const struct capture *c, struct error *err)
 {
@@ -288,6 +319,11 @@ static hale_status_t refuse_twice(const struct capture *c, struct error *err)
 					 "descriptor %d is a %s, which can't be taken along while "
 					 "this process has it; close it before",
 					 r->fd, what);
+		if (r->kind == FD_PID)
+			return error_set(err, HALE_ERR_UNSUPPORTED,
+					 "descriptor %d is a handle of process %d, which has "
+					 "another id where it goes on; close it before",
+					 r->fd, (int)r->a);
 		if (r->kind == FD_SOCKET && r->same_as < 0 &&
 		    fd_socket_record(c->fds.text.data, c->fds.text.len, r, &s) &&
 		    (s.name_len || s.peer_name_len))
@@ -315,6 +351,8 @@ static hale_status_t collect(struct capture *c, struct error *err)
 				   .proc = "/proc/thread-self",
 				   .own = engine.own,
 				   .own_count = engine.own_count,
+				   .beside = c->params.beside ? c->params.beside->pid : NULL,
+				   .beside_count = c->params.beside ? c->params.beside->count : 0,
 				   .save_max = capture_save_max()};
 	memcpy(c->fds.stream, engine.stream, sizeof(engine.stream));
 	if (tree_now()) {
@@ -325,11 +363,15 @@ static hale_status_t collect(struct capture *c, struct error *err)
 		    tree_pids(tree_now(), (int32_t *)(uintptr_t)c->fds.tree, TREE_MAX + 1);
 	}
 	/* ahead of the stop, descriptors come and go: the library's own connections too */
-	if (rc == HALE_OK && !c->ahead)
+	if (rc == HALE_OK && !c->ahead) {
+		full_begin(c);
 		rc = fd_table_scan(&c->fds, err);
+		full_end(c);
+	}
 	list_init(&c->ipc, &c->arena, sizeof(struct ipc_part));
 	if (rc == HALE_OK && !c->ahead)
-		rc = ipc_collect(&c->arena, &c->maps, c->fds.tree, c->fds.tree_count, &c->ipc, err);
+		rc = ipc_collect(&c->arena, &c->maps, c->fds.tree, c->fds.tree_count,
+				 c->params.claim, &c->ipc, err);
 	if (rc == HALE_OK && c->params.live)
 		rc = refuse_twice(c, err);
 	if (rc == HALE_OK)
@@ -518,6 +560,7 @@ image_return_t image_capture(const struct image_params *params, uint64_t *pause_
 		if (collect(c, err) == HALE_OK && create_file(c, err) == HALE_OK)
 			result = save_and_write(c, err);
 		if (result == IMAGE_RESTORED) {
+			fd_full_forget();
 			/* c was never part of the image */
 			threads_await_parked();
 			image_resume_finish();
@@ -525,6 +568,9 @@ image_return_t image_capture(const struct image_params *params, uint64_t *pause_
 		} else {
 			capture_destroy(c);
 		}
+		if (!tree_now()) /* else a root has taken it, and gives it back when all have images
+				  */
+			fd_full_give();
 	} else {
 		no_memory(err);
 	}

@@ -127,6 +127,9 @@ hale_status_t image_check_in(pid_t pid, const int *own, size_t own_count,
 			     .passed = passed,
 			     .tree = tree ? tree->pid : NULL,
 			     .tree_count = tree ? tree->count : 0,
+			     .beside = tree && tree->beside ? tree->beside->pid : NULL,
+			     .beside_count = tree && tree->beside ? tree->beside->count : 0,
+			     .shared = tree && tree->beside ? &tree->beside->shared : NULL,
 			     .save_max = capture_save_max()};
 	streams_of(pid, t.stream);
 	rc = fd_table_scan(&t, err);

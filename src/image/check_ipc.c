@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ipc.h>
+#include <sys/msg.h>
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <time.h>
@@ -43,6 +44,7 @@ static int64_t process_began(pid_t pid)
 struct ipc_check {
 	pid_t pid;
 	const struct image_tree *tree;
+	struct image_beside *beside;
 	struct error *err;
 };
 
@@ -54,13 +56,22 @@ static bool holds(const struct ipc_check *c, pid_t pid)
 	return pid == c->pid;
 }
 
+/* One that has its image in the same moment. */
+static bool is_beside(const struct ipc_check *c, pid_t pid)
+{
+	for (size_t i = 0; c->beside && i < c->beside->count; i++)
+		if (c->beside->pid[i] == pid)
+			return c->beside->shared = true;
+	return false;
+}
+
 /* Does that process run, is it none of these, and did it use something at that time? What writes an
  * image is none. */
 static bool is_stranger(const struct ipc_check *c, pid_t pid, int64_t used)
 {
 	struct tree_process p;
 	return pid > 0 && !holds(c, pid) && tree_look(pid, &p) && !p.ended &&
-	       used >= process_began(pid);
+	       used >= process_began(pid) && !is_beside(c, pid);
 }
 
 static hale_status_t ipc_refuse(const struct ipc_check *c, const char *what, long id, pid_t by)
@@ -144,7 +155,7 @@ static pid_t memory_stranger(const struct ipc_check *c, int id)
 		pid_t pid = (pid_t)atoi(e->d_name);
 		struct tree_process p;
 		if (pid > 0 && !holds(c, pid) && tree_look(pid, &p) && !p.ended &&
-		    ipc_count_maps(pid, id))
+		    ipc_count_maps(pid, id) && !is_beside(c, pid))
 			found = pid;
 	}
 	if (d)
@@ -182,10 +193,23 @@ static hale_status_t memory_check(const struct ipc_check *c)
 	return rc;
 }
 
+bool image_ipc_any(void)
+{
+	struct shm_info shm = {0};
+	struct seminfo sem = {0};
+	struct msginfo msg = {0};
+	shmctl(0, SHM_INFO, (struct shmid_ds *)&shm);
+	semctl(0, 0, SEM_INFO, &sem);
+	msgctl(0, MSG_INFO, (struct msqid_ds *)&msg);
+	return shm.used_ids || sem.semusz || msg.msgpool;
+}
+
 hale_status_t image_check_ipc(pid_t pid, const struct image_tree *tree, struct error *err)
 {
 	struct error local;
-	const struct ipc_check c = {pid, tree, err ? err : &local};
+	const struct ipc_check c = {pid, tree, tree ? tree->beside : NULL, err ? err : &local};
+	if (!image_ipc_any())
+		return HALE_OK;
 	int64_t began = process_began(pid);
 	hale_status_t rc = queues_check(&c, began);
 	if (rc == HALE_OK)

@@ -37,7 +37,7 @@
  *    sockets, removed folders, handles of ended processes, files with holes
  * 6: descriptors on their way, connections that nobody has accepted, System V IPC, POSIX message
  *    queues, inotify, terminals; what several processes have of eventfd and timerfd */
-enum { IMAGE_VERSION = 6, IMAGE_VERSION_OLDEST = 1 };
+enum { IMAGE_VERSION = 7, IMAGE_VERSION_OLDEST = 1 };
 
 enum frame_kind {
 	FRAME_HEADER = 1,  /* struct image_header, note */
@@ -284,7 +284,9 @@ enum socket_end {
 	SOCKET_CONNECTED,
 	SOCKET_LEFT,  /* the other end was closed */
 	SOCKET_ALONE, /* datagrams; or it was never connected */
-	SOCKET_WAITS  /* nobody has accepted its connection yet (since format 6) */
+	SOCKET_WAITS, /* nobody has accepted its connection yet (since format 6) */
+	SOCKET_BESIDE /* the other end is another rank's, whose image is of the same moment; that
+		       * one's inode is fd_record.a (since format 7) */
 };
 /* SHARES: of one that listens: another one listens at the same address (since format 6) */
 enum socket_shut { SOCKET_NO_READ = 1, SOCKET_NO_WRITE = 2, SOCKET_SHARES = 4 };
@@ -324,6 +326,10 @@ struct epoll_record {
 
 enum ipc_kind { IPC_MEMORY = 1, IPC_SEMAPHORES, IPC_MESSAGES, IPC_KINDS };
 
+/* In ipc_record.mode (since format 7): other ranks have it in images of the same moment; one of
+ * these saves it, and this image only says that it has to be there. */
+enum { IPC_SHARED = 01000000, IPC_ELSEWHERE = 02000000 };
+
 /* A System V object, or a part of one. Data: bytes of the memory from offset on; uint16_t[count];
  * messages, each a struct ipc_message with its bytes behind it. */
 struct ipc_record {
@@ -331,7 +337,7 @@ struct ipc_record {
 	int32_t id, key;
 	uint32_t uid, gid, mode;
 	uint32_t removed; /* memory that goes when the last process has detached it */
-	uint32_t count;	  /* semaphores, messages */
+	uint32_t count;	  /* semaphores, messages; of memory: log2 of its huge pages, or 0 */
 	uint64_t size;	  /* bytes of memory; most bytes in a queue */
 	uint64_t offset;
 };

@@ -74,6 +74,10 @@ struct image_params {
 	 * which then _exits, or in the caller (IMAGE_SYNC). Descriptors are those of the parent. */
 	void (*written)(void *arg, const struct image_result *result);
 	void *arg;
+	/* Other ranks whose images are of the same moment, or NULL. Of System V objects: does this
+	 * one save it? 1: it does, 0: another one does, -1: nobody can tell */
+	const struct image_beside *beside;
+	int (*claim)(int kind, int id);
 	const struct live_round *live; /* into a stream instead of path (live.h); NULL: a file */
 };
 
@@ -119,9 +123,16 @@ hale_status_t image_check(pid_t pid, const int *own, size_t own_count,
 
 /* Processes that are captured together, and may have both ends of a pipe. */
 enum { IMAGE_TREE_MAX = 257 };
+/* Other ranks, whose images are of the same moment. */
+struct image_beside {
+	int32_t pid[IMAGE_TREE_MAX];
+	size_t count;
+	bool shared; /* found: one of these has something of the kernel together with it */
+};
 struct image_tree {
 	int32_t pid[IMAGE_TREE_MAX];
 	size_t count;
+	struct image_beside *beside; /* or NULL */
 };
 hale_status_t image_check_in(pid_t pid, const int *own, size_t own_count,
 			     bool (*passed)(const char *link), const struct image_tree *tree,
@@ -135,13 +146,19 @@ hale_status_t image_check_threads(pid_t pid, struct error *err);
 /* Has a process outside of the tree used the same System V objects, or one that can't be saved?
  * HALE_ERR_UNSUPPORTED with a sentence. tree may have none. */
 hale_status_t image_check_ipc(pid_t pid, const struct image_tree *tree, struct error *err);
+/* Is there any System V object on this machine? */
+bool image_ipc_any(void);
 
 /* What this process does with the kernel's objects that no descriptor shows, told by whoever stands
  * before libc's functions. kind: enum ipc_kind (frame.h). */
 void image_ipc_used(int kind, int id);
 void image_ipc_gone(int kind, int id);
-/* A semaphore operation with SEM_UNDO has been done. */
+bool image_ipc_is_used(void); /* … has been told of some */
+/* A semaphore operation with SEM_UNDO has been done: the kernel adds change at this process's end.
+ */
 void image_ipc_undo(int id, int number, int change);
+/* A semaphore was set to a value (number -1: all of the set): nothing is given back of it. */
+void image_ipc_set(int id, int number);
 /* A watch of inotify has been added by that name. */
 void image_watch_note(const char *path, uint32_t mask);
 
@@ -165,6 +182,9 @@ void image_unpark(void);
  * the call took in the original process. */
 image_return_t image_capture(const struct image_params *params, uint64_t *pause_ns,
 			     struct error *err);
+
+/* After IMAGE_RESTORED, where there was a claim: all who share objects have come back. */
+void image_ipc_together(void);
 
 /* After IMAGE_RESTORED: the note that was captured, and its length. */
 const void *image_note(size_t *len);

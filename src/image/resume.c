@@ -9,6 +9,7 @@
 #include <asm/prctl.h>
 
 #include "image/capture.h"
+#include "image/ipc/ipc.h"
 #include "image/mutexes.h"
 
 /* Kept in the image's own memory while the plan is in use. */
@@ -104,6 +105,11 @@ void image_resume(struct resume_plan *plan)
 		if (i != leads)
 			thread_create(plan, i);
 	mutexes_correct(plan->locks, plan->lock_count, new_tid);
+	long rc = ipc_restores_late(plan->process->pid) ? 0 : ipc_undo_restore(plan->process->pid);
+	if (rc)
+		log_warn("after the restart semaphores are not given back at the program's end "
+			 "(SEM_UNDO, error %ld)",
+			 -rc);
 	if (leader->tid_address) {
 		*(volatile int32_t *)leader->tid_address = plan->tids[leads];
 		sys(SYS_set_tid_address, leader->tid_address);

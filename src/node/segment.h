@@ -21,12 +21,13 @@
 #include "node/spawn_layout.h"
 
 enum {
-	SEGMENT_VERSION = 15,
+	SEGMENT_VERSION = 16,
 	MAILBOX_OWN_FDS = 256,
 	MAILBOX_PATH = 512,
 	MAILBOX_DUE = 120,
 	SEGMENT_ADDRESS_MAX = 1008,
 	SEGMENT_SECRET = 32,
+	SEGMENT_CLAIMS = 256,
 };
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
 
@@ -81,6 +82,14 @@ struct segment {
 	_Atomic uint32_t
 	    spawn_over; /* 1: processes in reserve and spawned ones that are done end */
 	char pad[CACHE_LINE - sizeof(uint64_t) - 4 * sizeof(uint32_t)];
+	/* CKPT_TOGETHER: id << 32 | ranks that take part, written by the agent; … | ranks whose
+	 * images hold what they share; ranks that have come back and wait for the others */
+	_Atomic uint64_t together __attribute__((aligned(CACHE_LINE)));
+	_Atomic uint64_t together_taken;
+	_Atomic uint32_t together_back;
+	/* objects that some rank saves: the checkpoint's id in the upper bits, then kind and number
+	 */
+	_Atomic uint64_t claim[SEGMENT_CLAIMS];
 };
 
 /* Where a rank can be reached from other nodes (docs/network-channel.md). A rank writes its own
@@ -136,6 +145,7 @@ struct mailbox {
 	_Atomic uint32_t net_open; /* 1: it has sockets of its own now and then, none in an image */
 	_Atomic uint32_t net_lost; /* times that a peer's host didn't answer for a while */
 	_Atomic int32_t net_peer;  /* that peer, the last time */
+	_Atomic uint32_t uses_ipc; /* 1: it has asked the kernel for System V objects */
 	_Atomic uint32_t net_strangers; /* connections that weren't of this job, turned away */
 	_Atomic uint64_t bell_name; /* asleep on descriptors: the five characters of the datagram
 				     * socket that wakes it (segment.c); 0: on bell only */
@@ -156,6 +166,8 @@ enum ckpt_flag {
 	CKPT_SYNC = 8,	/* write in the foreground */
 	CKPT_NOFSYNC = 16,
 	CKPT_NO_IMAGE = 4096, /* stop as all do: another replica writes the rank's image */
+	CKPT_TOGETHER = 8192, /* ranks of this node share objects of the kernel: no image is taken
+			       * before all stand still, and nobody runs on before all have one */
 	/* docs/migration.md */
 	CKPT_LIVE = 32,	   /* a round of a live image, into the stream that ckpt_path names */
 	CKPT_STOP = 64,	   /* stop until ckpt_released; with LIVE: the last round */

@@ -53,12 +53,72 @@ static bool of_the_network(const char *link)
 
 enum { CHECKS = 3, CHECK_PAUSE_US = 2000 };
 
+/* ---- what ranks share ---- */
+
+/* The ranks of this node, whose images may be of one moment. */
+static bool beside_fill(struct agent *a, struct image_beside *beside)
+{
+	beside->count = 0;
+	beside->shared = false;
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (a->ranks[r].pid > 0 && a->ranks[r].member > 0 && beside->count < IMAGE_TREE_MAX)
+			beside->pid[beside->count++] = a->ranks[r].member;
+	return a->setup.degree == 1 && beside->count > 1;
+}
+
+/* The kernel tells of some uses only, so two ranks that have asked for objects may share them. With
+ * child processes they may only if they must: children run on before all ranks have come back. */
+static bool ranks_share(struct agent *a)
+{
+	struct image_beside beside;
+	const struct image_tree none = {.beside = &beside};
+	struct error err;
+	uint32_t users = 0;
+
+	if (!beside_fill(a, &beside) || (!image_ipc_any() && !a->ckpt.connected))
+		return false;
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+		if (a->ranks[r].pid == 0)
+			continue;
+		users += atomic_load(&agent_mailbox(a, r)->uses_ipc) != 0;
+		image_check_ipc(a->ranks[r].member, &none, &err);
+	}
+	return a->ckpt.connected || beside.shared || (users > 1 && !a->ckpt.children);
+}
+
+static uint32_t ranks_asked(const struct agent *a)
+{
+	uint32_t count = 0;
+
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		count += agent_has(a, r) && a->ranks[r].pid > 0;
+	return count;
+}
+
+/* System V objects of a rank, after all else has been looked at. */
+static hale_status_t check_shared(struct agent *a, uint32_t rank, const struct image_tree *tree,
+				  struct error *err)
+{
+	bool connected = tree->beside && tree->beside->shared;
+	hale_status_t status = image_check_ipc(a->ranks[rank].member, tree, err);
+
+	a->ckpt.connected |= connected;
+	a->ckpt.children |= tree->count > 0;
+	if (status == HALE_OK && tree->beside && tree->beside->shared && a->ckpt.children)
+		return error_set(err, HALE_ERR_AGAIN,
+				 "it has %s together with another rank, while ranks have child "
+				 "processes",
+				 connected ? "a connection" : "System V objects");
+	return status;
+}
+
 /* Of a rank that has connections to other nodes every socket passes, the program's too: it closes
  * its own before its image is taken, and looks itself at what is left then. */
 static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *err)
 {
 	const struct mailbox *m = agent_mailbox(a, rank);
 	struct error why, child;
+	struct image_beside beside;
 	struct image_tree tree;
 	hale_status_t status = HALE_ERR_UNSUPPORTED, children = HALE_OK;
 	pid_t thread = agent_thread_of(a->ranks[rank].member);
@@ -80,6 +140,7 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 		    rank, (int)a->ranks[rank].member);
 	children =
 	    image_check_children(a->ranks[rank].member, m->own_fd, MAILBOX_OWN_FDS, &tree, &child);
+	tree.beside = beside_fill(a, &beside) ? &beside : NULL;
 	/* it may show other descriptors, or open its channel, after we read its mailbox; and who
 	 * has something open for a moment may have lost its core just then. Who has not come to its
 	 * new mailbox yet, after a move, still has the stream that it came through */
@@ -97,7 +158,7 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 			status = image_check_threads(a->ranks[rank].member, &why);
 	}
 	if (status == HALE_OK)
-		status = image_check_ipc(a->ranks[rank].member, &tree, &why);
+		status = check_shared(a, rank, &tree, &why);
 	if (status == HALE_OK && children != HALE_OK) {
 		status = children;
 		why = child;
@@ -112,6 +173,7 @@ void agent_ckpt_check(struct agent *a, uint32_t id)
 	struct message answer = {.type = MSG_CHECKED, .id = id};
 	struct error err = {HALE_OK, ""};
 
+	a->ckpt.children = a->ckpt.connected = false;
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		struct error why;
 
@@ -286,6 +348,8 @@ static bool was_asked(const struct agent *a, uint32_t id)
 
 void agent_ckpt_start(struct agent *a, const struct message *m)
 {
+	uint32_t flags = m->flags;
+
 	if (!a->view.segment)
 		return;
 	a->ckpt.id = a->last_id = m->id;
@@ -297,6 +361,9 @@ void agent_ckpt_start(struct agent *a, const struct message *m)
 	else
 		snprintf(a->ckpt.folder, sizeof(a->ckpt.folder), "%s", m->text);
 	a->ckpt.inode = a->ckpt.local ? 0 : inode_of(a->ckpt.folder);
+	if (ranks_share(a))
+		flags |= CKPT_TOGETHER;
+	atomic_store(&a->view.segment->together, (uint64_t)m->id << 32 | ranks_asked(a));
 	/* every mailbox before the first signal: a fast rank rings its peers */
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		struct mailbox *box = agent_mailbox(a, r);
@@ -307,7 +374,7 @@ void agent_ckpt_start(struct agent *a, const struct message *m)
 		/* store_open has seen to it that it fits */
 		image_path(a, r, box->ckpt_path, sizeof(box->ckpt_path));
 		atomic_store(&box->ckpt_base, m->base);
-		atomic_store(&box->ckpt_flags, m->flags | (writes_image(a, r) ? 0 : CKPT_NO_IMAGE));
+		atomic_store(&box->ckpt_flags, flags | (writes_image(a, r) ? 0 : CKPT_NO_IMAGE));
 	}
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		if (a->ranks[r].pid == 0)

@@ -20,6 +20,8 @@ struct agent_ckpt {
 	uint32_t id; /* 0: none */
 	char folder[STORE_FOLDER_MAX + 16];
 	bool local;	/* it is on this node's own disk */
+	bool children;	/* at the last look some rank had child processes */
+	bool connected; /* … or a connection to another rank */
 	uint64_t inode; /* of a folder that all nodes share; 0: not known */
 	struct loop_timer look;
 };

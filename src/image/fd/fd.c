@@ -89,6 +89,29 @@ bool fd_tree_has_socket(const struct fd_table *t, uint64_t inode)
 	return fd_tree_has(t, wanted, NULL, NULL);
 }
 
+bool fd_beside_has_socket(const struct fd_table *t, uint64_t inode)
+{
+	char wanted[64], proc[32], path[64], link[64];
+	struct fd_dir dir;
+	bool found = false;
+	fmt_print(wanted, sizeof(wanted), "socket:[%lu]", (unsigned long)inode);
+	for (size_t i = 0; i < t->beside_count && !found; i++) {
+		fmt_print(proc, sizeof(proc), "/proc/%d", (int)t->beside[i]);
+		if (!fd_dir_open(&dir, proc))
+			continue;
+		for (int fd; !found && (fd = fd_dir_next(&dir)) >= 0;) {
+			fmt_print(path, sizeof(path), "%s/fd/%d", proc, fd);
+			long n = sys(SYS_readlink, path, link, sizeof(link) - 1);
+			link[n > 0 ? n : 0] = 0;
+			found = !strcmp(link, wanted);
+		}
+		fd_dir_close(&dir);
+	}
+	if (found && t->shared)
+		*t->shared = true;
+	return found;
+}
+
 /* ---- for the kinds ---- */
 
 uint64_t fd_info_number(const struct fd_probe *p, const char *key, int base, uint64_t fallback)
@@ -152,6 +175,18 @@ void *fd_add_content(struct fd_table *t, uint64_t offset, uint64_t total, size_t
 		return NULL;
 	*c = (struct content){{(int32_t)t->records.count, -1, offset, total}, data, len};
 	return data;
+}
+
+bool fd_add_stream(struct fd_table *t, const char *data, size_t len)
+{
+	for (size_t at = 0, n; at < len; at += n) {
+		n = len - at < FRAME_DATA_MAX ? len - at : FRAME_DATA_MAX;
+		char *to = fd_add_content(t, at, len, n);
+		if (!to)
+			return false;
+		memcpy(to, data + at, n);
+	}
+	return true;
 }
 
 const char *fd_text(const struct fd_restore *f, const struct fd_record *r)

@@ -58,6 +58,9 @@ struct fd_table {
 	bool (*passed)(const char *link); /* also ours: by what the descriptor is; or NULL */
 	const int32_t *tree;		  /* all processes that are captured together, or NULL */
 	size_t tree_count;
+	const int32_t *beside; /* other ranks, whose images are of the same moment, or NULL */
+	size_t beside_count;
+	bool *shared; /* set when one of these has the other end of a connection; or NULL */
 	struct file_identity stream[3];
 	uint64_t save_max;    /* bytes of one file that are saved */
 	struct list records;  /* struct fd_record */
@@ -68,6 +71,7 @@ struct fd_table {
 	struct list way;     /* int: descriptors on their way, open here until the scan is over */
 	struct list parcels; /* struct fd_parcel */
 	bool sees_way;	     /* some socket has descriptors on their way */
+	int full;	     /* what fd_full_take took: one more than its file; 0: nothing */
 	int on_way;	     /* the record in the making is of this number of them; -1: of none */
 	struct fd_probe *probe;
 	struct fd_same same; /* of the records */
@@ -220,6 +224,26 @@ static inline uint64_t fd_mix(uint64_t key, uint64_t with)
  * into it any more. */
 bool fd_pipe_is_inside(const struct fd_table *t, const struct fd_probe *p);
 bool fd_tree_has_socket(const struct fd_table *t, uint64_t inode);
+/* … or in another rank, whose image is of the same moment. */
+bool fd_beside_has_socket(const struct fd_table *t, uint64_t inode);
+
+/* fd_beside.c: connections to other ranks, each of which makes its own end again. All of a process
+ * at once, in the same order in all. */
+struct fd_beside {
+	struct socket_record is;
+	uint64_t inode, peer;
+	const void *data; /* what nobody has read yet */
+	size_t len;
+	size_t index; /* the caller's */
+	int fd;	      /* made: the end of this process */
+};
+bool fd_beside_make(struct fd_beside *end, size_t count, struct error *err);
+/* fd_socket_make.c, for that: listens at the address of an end, whatever has that name in the file
+ * system meanwhile; gives the name back; calls its other end. 0 or a descriptor, or -errno. */
+long fd_socket_listen_at(const struct socket_record *x);
+void fd_socket_listened(const struct socket_record *x, int fd);
+long fd_socket_call(const struct socket_record *x, int *fd);
+
 /* Saves the len bytes that are in a pipe, which `from` reads, and leaves them there. */
 hale_status_t fd_pipe_save(struct fd_table *t, const struct fd_probe *p, int from, size_t len,
 			   int capacity, struct error *err);
@@ -283,12 +307,32 @@ struct fd_tcp {
 	uint16_t local_port, remote_port;
 	uint32_t state;	     /* 1: connected, 10: it listens */
 	uint32_t received;   /* bytes; of one that listens: connections that wait */
+	uint32_t sent;	     /* bytes that the other end has not acknowledged */
 	uint32_t sent_again; /* how often, what is on its way now */
 	uint64_t inode;	     /* 0: no process has it any more */
 };
 bool fd_tcp_ask(const char *proc, uint64_t inode, struct fd_tcp *s);
 /* How many listen at the address of that one, itself among them. */
 uint32_t fd_tcp_count_alike(const char *proc, const struct fd_tcp *s);
+/* Bytes on their way in one direction of a stream that are saved at most. */
+enum { FD_STREAM_MAX = 16 << 20 };
+/* len bytes as content of the record in the making, in pieces that a frame may have. */
+bool fd_add_stream(struct fd_table *t, const char *data, size_t len);
+/* An end of a stream that was just filled takes no more: room for so many bytes, if this process
+ * may ask for it. Never less than there was. to: the receiving end, or -1. */
+void fd_socket_more_room(int from, int to, size_t more);
+
+/* fd_full.c: takes what is on its way in TCP connections between these processes that their
+ * receivers have no room for. All of them stand still, until fd_full_give has sent it again. t: a
+ * table that has not been scanned. */
+void fd_full_take(const struct fd_table *t);
+void fd_full_give(void);
+/* In the process that came out of an image: nothing was taken. */
+void fd_full_forget(void);
+/* Where it stands; -1: nothing was taken. */
+int fd_full_file(void);
+/* What of it belongs to that socket. Returns its length; 0: nothing. *data NULL: no memory. */
+size_t fd_full_copy(struct fd_table *t, uint64_t inode, char **data);
 /* The other end, on this machine; false: there is none. */
 bool fd_tcp_peer(const char *proc, const struct fd_tcp *of, struct fd_tcp *peer);
 bool fd_tcp_find(const char *proc, bool (*wanted)(const struct fd_tcp *s, const void *arg),
@@ -305,8 +349,9 @@ void fd_socket_write_options(int fd, const struct socket_record *s);
 /* end[0] is x, end[1] what it is connected to, if it is: y, or NULL if nobody has that. */
 bool fd_socket_make(const struct socket_record *x, const struct socket_record *y, int end[2],
 		    struct error *err);
-/* Sends what x had not read yet, from its other end; if it has none, `from` is x. */
-bool fd_socket_fill(int from, const struct socket_record *x, const void *data, size_t len);
+/* Sends what x had not read yet, from its other end; if it has none, `from` is x. to: its own end,
+ * or -1. */
+bool fd_socket_fill(int from, int to, const struct socket_record *x, const void *data, size_t len);
 /* fd_datagrams.c: what nobody has read yet of a socket for datagrams that has no other end; and the
  * same again, from the addresses that have sent it. */
 hale_status_t fd_datagrams_save(struct fd_table *t, const struct fd_probe *p,

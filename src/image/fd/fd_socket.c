@@ -65,8 +65,13 @@ static bool look_at_unix(const struct fd_table *t, const struct fd_probe *p, str
 		return !u.shut;
 	}
 	l->is.end = has_peer ? SOCKET_CONNECTED : SOCKET_LEFT;
-	return u.state == ESTABLISHED && !(u.name_len && peer.name_len) &&
-	       (!has_peer || fd_tree_has_socket(t, u.peer));
+	if (u.state != ESTABLISHED || (u.name_len && peer.name_len))
+		return false;
+	if (!has_peer || fd_tree_has_socket(t, u.peer))
+		return true;
+	l->is.end = SOCKET_BESIDE; /* which is met by its name */
+	return u.type == SOCK_STREAM && (u.name_len || peer.name_len) && !u.shut && !peer.shut &&
+	       fd_beside_has_socket(t, u.peer);
 }
 
 /* The other end knows that; whether it has said so yet does not matter. */
@@ -102,8 +107,12 @@ static bool look_at_tcp(const struct fd_table *t, const struct fd_probe *p, stru
 	l->is.end = has_peer ? SOCKET_CONNECTED : SOCKET_LEFT;
 	if (!has_peer)
 		return s.state == CLOSE_WAIT && !memcmp(s.local, s.remote, sizeof(s.local));
-	return fd_tree_has_socket(t, peer.inode) &&
-	       ((s.state == ESTABLISHED && peer.state == ESTABLISHED) ||
+	if (!fd_tree_has_socket(t, peer.inode)) {
+		l->is.end = SOCKET_BESIDE;
+		return s.state == ESTABLISHED && peer.state == ESTABLISHED &&
+		       fd_beside_has_socket(t, peer.inode);
+	}
+	return ((s.state == ESTABLISHED && peer.state == ESTABLISHED) ||
 		(has_shut(&s) && peer.state == CLOSE_WAIT) ||
 		(s.state == CLOSE_WAIT && has_shut(&peer)));
 }
@@ -196,16 +205,24 @@ static hale_status_t save_stream(struct fd_table *t, const struct fd_probe *p, s
 {
 	int len = 0;
 	bool cut;
+	char *taken;
+	size_t full = fd_full_copy(t, p->st.st_ino, &taken);
+	if (full) {
+		r->has_content = 1;
+		return taken && fd_add_stream(t, taken, full) ? HALE_OK : no_memory(err);
+	}
 	if (sys(SYS_ioctl, p->fd, FIONREAD, &len) || len <= 0)
 		return HALE_OK;
-	if (len > FRAME_DATA_MAX)
-		return fd_refuse(p, "a connection with more than 4 MiB that nobody has read", err);
-	char *data = fd_add_content(t, 0, (uint64_t)len, (size_t)len);
+	if (len > FD_STREAM_MAX)
+		return fd_refuse(p, "a connection with more than 16 MiB that nobody has read", err);
+	char *data = arena_pages(t->arena, (size_t)len);
 	if (!data)
 		return no_memory(err);
 	r->has_content = 1;
 	if (peek(p->fd, data, (size_t)len, 0, &cut) != len)
 		return fd_refuse(p, "a connection whose content can't be looked at", err);
+	if (!fd_add_stream(t, data, (size_t)len))
+		return no_memory(err);
 	return cut ? fd_refuse(p, "a socket with descriptors on their way", err) : HALE_OK;
 }
 
@@ -342,6 +359,8 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 					 err);
 	if (t->other)
 		return HALE_OK;
+	if (l.is.end == SOCKET_BESIDE && (t->on_way >= 0 || fd_way_passes(t, p->st.st_ino)))
+		return fd_refuse(p, "a connection to another rank, with descriptors", err);
 	if (t->on_way >= 0 &&
 	    (l.is.end == SOCKET_LISTENS || l.is.end == SOCKET_ALONE || l.is.end == SOCKET_WAITS))
 		return fd_refuse(p, "a socket without another end, on its way through another",
@@ -361,7 +380,8 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	hale_status_t rc = HALE_OK;
 	if (fd_way_passes(t, p->st.st_ino) && l.is.end != SOCKET_ALONE)
 		rc = fd_way_save(t, p, r, err);
-	else if (l.is.end == SOCKET_CONNECTED || l.is.end == SOCKET_LEFT)
+	else if (l.is.end == SOCKET_CONNECTED || l.is.end == SOCKET_LEFT ||
+		 l.is.end == SOCKET_BESIDE)
 		rc = l.is.type == SOCK_STREAM
 			 ? save_stream(t, p, r, err)
 			 : save_messages(t, p, r,
@@ -383,14 +403,69 @@ static size_t other_end_of(const struct fd_restore *f, const struct fd_record *m
 	return f->count;
 }
 
-static bool fill_from(const struct fd_restore *f, size_t index, int from,
+static bool fill_from(const struct fd_restore *f, size_t index, int from, int to,
 		      const struct socket_record *x)
 {
 	for (size_t i = 0; !f->record[index].truncates && i < f->content_count; i++)
 		if (f->content[i].record.fd_index == (int32_t)index &&
-		    !fd_socket_fill(from, x, f->content[i].data, f->content[i].len))
+		    !fd_socket_fill(from, to, x, f->content[i].data, f->content[i].len))
 			return false;
 	return true;
+}
+
+/* In one piece. */
+static bool beside_content(const struct fd_restore *f, size_t index, struct fd_beside *e)
+{
+	char *all = NULL;
+	size_t len = 0;
+	for (size_t k = 0; k < f->content_count; k++)
+		len += f->content[k].record.fd_index == (int32_t)index ? f->content[k].len : 0;
+	if (len && !(all = arena_pages(f->arena, len)))
+		return false;
+	for (size_t k = 0; k < f->content_count; k++) {
+		const struct content *c = &f->content[k];
+		if (c->record.fd_index != (int32_t)index)
+			continue;
+		memcpy(all + e->len, c->data, c->len);
+		e->len += c->len;
+	}
+	e->data = all;
+	return true;
+}
+
+/* All of this process's connections to other ranks. Returns the one of record index. */
+static int open_beside(struct fd_restore *f, size_t index, struct error *err)
+{
+	struct fd_beside *end = arena_alloc(f->arena, f->count * sizeof(*end));
+	size_t count = 0;
+	if (!end) {
+		error_set(err, HALE_ERR_MEMORY, "no memory for connections to other ranks");
+		return -1;
+	}
+	for (size_t i = 0; i < f->count; i++) {
+		const struct fd_record *r = &f->record[i];
+		struct fd_beside e = {.inode = r->inode, .peer = r->a, .index = i, .fd = -1};
+		if (r->kind != FD_SOCKET || r->same_as >= 0 ||
+		    !fd_socket_record(f->text, f->text_len, r, &e.is) || e.is.end != SOCKET_BESIDE)
+			continue;
+		if (!beside_content(f, i, &e)) {
+			error_set(err, HALE_ERR_MEMORY, "no memory for connections to other ranks");
+			return -1;
+		}
+		end[count++] = e;
+	}
+	if (!fd_beside_make(end, count, err))
+		return -1;
+	int wanted = -1;
+	for (size_t i = 0; i < count; i++) {
+		int fd = fd_lift(f, end[i].fd);
+		fd_socket_finish(fd, &end[i].is, f->record[end[i].index].open_flags);
+		if (end[i].index == index)
+			wanted = fd;
+		else
+			f->temp[end[i].index] = fd;
+	}
+	return wanted;
 }
 
 static int open_socket(struct fd_restore *f, size_t index, struct error *err)
@@ -399,6 +474,8 @@ static int open_socket(struct fd_restore *f, size_t index, struct error *err)
 	struct socket_record x, y;
 	size_t other = other_end_of(f, me);
 	int end[2];
+	if (fd_socket_record(f->text, f->text_len, me, &x) && x.end == SOCKET_BESIDE)
+		return open_beside(f, index, err);
 	if (!fd_socket_record(f->text, f->text_len, me, &x) ||
 	    (x.end == SOCKET_CONNECTED &&
 	     (other == f->count || other == index ||
@@ -411,8 +488,8 @@ static int open_socket(struct fd_restore *f, size_t index, struct error *err)
 		return -1;
 	end[0] = fd_lift(f, end[0]);
 	end[1] = fd_lift(f, end[1]);
-	bool ok = fill_from(f, index, x.end == SOCKET_ALONE ? end[0] : end[1], &x) &&
-		  (x.end != SOCKET_CONNECTED || fill_from(f, other, end[0], &y));
+	bool ok = fill_from(f, index, x.end == SOCKET_ALONE ? end[0] : end[1], end[0], &x) &&
+		  (x.end != SOCKET_CONNECTED || fill_from(f, other, end[0], end[1], &y));
 	if (!ok) {
 		error_set(err, HALE_ERR_SYSTEM, "can't fill the connection of descriptor %d again",
 			  me->fd);
@@ -461,7 +538,8 @@ static bool filter_socket(struct fd_restore *f, size_t index, struct error *err)
 static bool connect_socket(struct fd_restore *f, size_t index, struct error *err)
 {
 	struct socket_record x;
-	if (!fd_socket_record(f->text, f->text_len, &f->record[index], &x) || x.end == SOCKET_LEFT)
+	if (!fd_socket_record(f->text, f->text_len, &f->record[index], &x) ||
+	    x.end == SOCKET_LEFT || x.end == SOCKET_BESIDE)
 		return true;
 	if (x.end == SOCKET_WAITS)
 		return fd_waits_connect(f, err);

@@ -14,7 +14,7 @@
 #include "base/fmt.h"
 #include "image/fd/fd.h"
 
-enum { TRIES = 300, TRY_NS = 10000000 };
+enum { TRIES = 300, TRY_NS = 10000000, ORDINARY = 256 << 10, LISTEN_MAX = 16 };
 
 static void pause_a_little(void)
 {
@@ -44,7 +44,7 @@ static long listen_at(int family, int type, const void *name, uint32_t len)
 		sys(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	long rc = bind_again(fd, name, len);
 	if (!rc)
-		rc = sys(SYS_listen, fd, 1);
+		rc = sys(SYS_listen, fd, LISTEN_MAX);
 	if (rc)
 		sys(SYS_close, fd);
 	return rc ? rc : fd;
@@ -87,6 +87,43 @@ static long unix_pair(const struct socket_record *x, int end[2])
 	return rc;
 }
 
+/* Where that name goes meanwhile; "": it has none in the file system. */
+static void away_name(const struct socket_record *x, char away[160], struct sockaddr_un *un)
+{
+	*un = (struct sockaddr_un){0};
+	*away = 0;
+	if (x->family != AF_UNIX)
+		return;
+	memcpy(un, x->name, x->name_len < sizeof(*un) ? x->name_len : sizeof(*un));
+	if (un->sun_path[0])
+		fmt_print(away, 160, "%.107s.hale-%d", un->sun_path, (int)sys(SYS_getpid));
+}
+
+long fd_socket_listen_at(const struct socket_record *x)
+{
+	struct sockaddr_un un;
+	char away[160];
+	away_name(x, away, &un);
+	if (*away)
+		sys(SYS_rename, un.sun_path, away);
+	long fd = listen_at((int)x->family, SOCK_STREAM, x->name, x->name_len);
+	if (fd < 0 && *away)
+		sys(SYS_rename, away, un.sun_path);
+	return fd;
+}
+
+void fd_socket_listened(const struct socket_record *x, int fd)
+{
+	struct sockaddr_un un;
+	char away[160];
+	away_name(x, away, &un);
+	sys(SYS_close, fd);
+	if (*away) {
+		sys(SYS_unlink, un.sun_path);
+		sys(SYS_rename, away, un.sun_path);
+	}
+}
+
 /* The other end calls from its own address, as it knows it: one may be of IPv6, and the other not.
  */
 static long call_from(const struct socket_record *x, const struct socket_record *y, int *caller)
@@ -114,9 +151,18 @@ static long call_from(const struct socket_record *x, const struct socket_record 
 		if (rc != -EADDRINUSE && rc != -EADDRNOTAVAIL)
 			return rc;
 		sys(SYS_close, *caller);
+		*caller = -1;
 		pause_a_little();
 	}
 	return rc;
+}
+
+long fd_socket_call(const struct socket_record *x, int *fd)
+{
+	if (x->family != AF_UNIX)
+		return call_from(x, x, fd);
+	*fd = (int)sys(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return *fd < 0 ? *fd : sys(SYS_connect, *fd, x->peer_name, x->peer_name_len);
 }
 
 static long tcp_pair(const struct socket_record *x, const struct socket_record *y, int end[2])
@@ -214,7 +260,25 @@ bool fd_socket_make(const struct socket_record *x, const struct socket_record *y
 	return false;
 }
 
-static bool send_all(int fd, const char *data, size_t len)
+/* TCP may have more than an ordinary user can ask for: it is not to have less. */
+static void more_of(int fd, int name, int force, size_t more)
+{
+	int now = 0;
+	uint32_t len = sizeof(now);
+	if (fd < 0 || sys(SYS_getsockopt, fd, SOL_SOCKET, name, &now, &len))
+		return;
+	int wanted = now / 2 + (int)more; /* the kernel takes twice of it */
+	if (sys(SYS_setsockopt, fd, SOL_SOCKET, force, &wanted, sizeof(wanted)) && now < ORDINARY)
+		sys(SYS_setsockopt, fd, SOL_SOCKET, name, &wanted, sizeof(wanted));
+}
+
+void fd_socket_more_room(int from, int to, size_t more)
+{
+	more_of(from, SO_SNDBUF, SO_SNDBUFFORCE, more);
+	more_of(to, SO_RCVBUF, SO_RCVBUFFORCE, more);
+}
+
+static bool send_all(int fd, int to, const char *data, size_t len)
 {
 	for (int tries = 0; len && tries < TRIES;) {
 		long n = sys(SYS_sendto, fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
@@ -224,8 +288,7 @@ static bool send_all(int fd, const char *data, size_t len)
 		} else if (n != -EAGAIN) {
 			return false;
 		} else {
-			int more = (int)len * 2;
-			sys(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDBUF, &more, sizeof(more));
+			fd_socket_more_room(fd, to, len);
 			pause_a_little();
 			tries++;
 		}
@@ -233,13 +296,13 @@ static bool send_all(int fd, const char *data, size_t len)
 	return !len;
 }
 
-bool fd_socket_fill(int from, const struct socket_record *x, const void *data, size_t len)
+bool fd_socket_fill(int from, int to, const struct socket_record *x, const void *data, size_t len)
 {
 	const char *at = data;
 	if (x->end == SOCKET_ALONE)
 		return fd_datagrams_fill(from, x, data, len);
 	if (x->type == SOCK_STREAM)
-		return send_all(from, data, len);
+		return send_all(from, x->family == AF_UNIX ? -1 : to, data, len);
 	while (len >= sizeof(uint32_t)) {
 		uint32_t n;
 		memcpy(&n, at, sizeof(n));

@@ -68,7 +68,7 @@ static bool take_line(const char *line, bool is_ipv6, struct fd_tcp *s)
 	p = field(line, 3);
 	s->state = (uint32_t)number(&p, 16);
 	p = field(line, 4);
-	number(&p, 16);
+	s->sent = (uint32_t)number(&p, 16);
 	if (*p++ != ':')
 		return false;
 	s->received = (uint32_t)number(&p, 16);

@@ -19,9 +19,19 @@ struct ipc_collecting {
 	const struct list *own;
 	const int32_t *tree;
 	size_t tree_count;
+	int (*claim)(int kind, int id);
 	struct list *parts, numbers; /* struct ipc_record: what is to be saved */
 	struct error *err;
 };
+
+/* Kept in the image, for the process that comes out of it. */
+enum { LATE_MAX = 256 };
+static struct {
+	bool is_late;
+	int32_t captured;
+	int removed[LATE_MAX]; /* memory to be removed when all ranks have it again */
+	size_t count;
+} late;
 
 static hale_status_t no_memory(struct error *err)
 {
@@ -215,26 +225,63 @@ static bool save_pages(struct ipc_collecting *c, const struct ipc_record *r, con
 	return ok && (any || add_part(c, r, 0, "", 0));
 }
 
+/* Of its huge pages; 0: it has ordinary ones. Less than a page can't be unmapped. Nothing is lost:
+ * the mapping at `at` is about to go. */
+static uint32_t page_shift(long at)
+{
+	static const uint32_t known[] = {12, 21, 30};
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (!sys(SYS_munmap, at, 1ul << known[i]))
+			return i ? known[i] : 0;
+	return 0;
+}
+
+/* True: another rank saves it, and this image says so. r: all but its mode's flags is there. */
+static bool is_elsewhere(struct ipc_collecting *c, struct ipc_record *r, hale_status_t *rc)
+{
+	int claim = c->claim ? c->claim((int)r->kind, r->id) : 1;
+	*rc = HALE_OK;
+	if (claim < 0)
+		*rc =
+		    refuse(r, "is one of too many that ranks share", HALE_ERR_UNSUPPORTED, c->err);
+	if (c->claim)
+		r->mode |= claim ? IPC_SHARED : IPC_ELSEWHERE;
+	if (claim == 0 && !add_part(c, r, 0, "", 0))
+		*rc = no_memory(c->err);
+	if (claim > 0 && c->claim && r->removed && late.count < LATE_MAX)
+		late.removed[late.count++] = r->id;
+	return claim <= 0;
+}
+
 static hale_status_t save_memory(struct ipc_collecting *c, struct ipc_record *r)
 {
 	struct shmid_ds ds;
+	hale_status_t done;
 	memset(&ds, 0, sizeof(ds));
 	long rc = sys(SYS_shmctl, r->id, IPC_STAT, &ds);
 	if (rc == -EINVAL || rc == -EIDRM)
 		return HALE_OK; /* it is gone */
 	if (earlier_has(c, r->id))
 		return HALE_OK;
-	long at = rc ? rc : sys(SYS_shmat, r->id, NULL, SHM_RDONLY);
-	if (sys_failed(at))
-		return refuse(r, "may not be read by this program, so it can't be saved",
-			      HALE_ERR_UNSUPPORTED, c->err);
 	r->key = ds.shm_perm.__key;
 	r->uid = ds.shm_perm.uid;
 	r->gid = ds.shm_perm.gid;
 	r->mode = ds.shm_perm.mode & 0777;
 	r->removed = (ds.shm_perm.mode & SHM_DEST) != 0;
 	r->size = ds.shm_segsz;
+	if (!rc && is_elsewhere(c, r, &done))
+		return done;
+	long at = rc ? rc : sys(SYS_shmat, r->id, NULL, SHM_RDONLY);
+	if (sys_failed(at))
+		return refuse(r, "may not be read by this program, so it can't be saved",
+			      HALE_ERR_UNSUPPORTED, c->err);
 	bool ok = save_pages(c, r, (const char *)at);
+	r->count = page_shift(at);
+	for (size_t i = 0; i < c->parts->count; i++) {
+		struct ipc_part *p = list_at(c->parts, i);
+		if (p->record.kind == IPC_MEMORY && p->record.id == r->id)
+			p->record.count = r->count;
+	}
 	sys(SYS_shmdt, at);
 	return ok ? HALE_OK : no_memory(c->err);
 }
@@ -248,22 +295,20 @@ static hale_status_t save_semaphores(struct ipc_collecting *c, struct ipc_record
 	long rc = sys(SYS_semctl, r->id, 0, IPC_STAT, &ds);
 	if (rc == -EINVAL || rc == -EIDRM)
 		return HALE_OK;
+	hale_status_t done;
+	r->key = ds.sem_perm.__key;
+	r->uid = ds.sem_perm.uid;
+	r->gid = ds.sem_perm.gid;
+	r->mode = ds.sem_perm.mode & 0777;
+	r->count = (uint32_t)ds.sem_nsems;
+	if (!rc && is_elsewhere(c, r, &done))
+		return done;
 	uint16_t *values = rc ? NULL : arena_alloc(c->arena, ds.sem_nsems * sizeof(*values) + 1);
 	if (!rc && !values)
 		return no_memory(c->err);
 	if (rc || sys(SYS_semctl, r->id, 0, GETALL, values))
 		return refuse(r, "may not be read by this program, so they can't be saved",
 			      HALE_ERR_UNSUPPORTED, c->err);
-	if (ipc_undoes(r->id))
-		return refuse(r,
-			      "would be given back at the program's end (SEM_UNDO), which can't be "
-			      "saved; the next checkpoint tries again",
-			      HALE_ERR_AGAIN, c->err);
-	r->key = ds.sem_perm.__key;
-	r->uid = ds.sem_perm.uid;
-	r->gid = ds.sem_perm.gid;
-	r->mode = ds.sem_perm.mode & 0777;
-	r->count = (uint32_t)ds.sem_nsems;
 	return add_part(c, r, 0, values, ds.sem_nsems * sizeof(*values)) ? HALE_OK
 									 : no_memory(c->err);
 }
@@ -277,6 +322,15 @@ static hale_status_t save_messages(struct ipc_collecting *c, struct ipc_record *
 	long rc = sys(SYS_msgctl, r->id, IPC_STAT, &ds);
 	if (rc == -EINVAL || rc == -EIDRM)
 		return HALE_OK;
+	hale_status_t done;
+	r->key = ds.msg_perm.__key;
+	r->uid = ds.msg_perm.uid;
+	r->gid = ds.msg_perm.gid;
+	r->mode = ds.msg_perm.mode & 0777;
+	r->size = ds.msg_qbytes;
+	r->count = (uint32_t)ds.msg_qnum;
+	if (!rc && is_elsewhere(c, r, &done))
+		return done;
 	size_t most = rc ? 0 : (size_t)ds.__msg_cbytes;
 	struct {
 		long type;
@@ -303,31 +357,50 @@ static hale_status_t save_messages(struct ipc_collecting *c, struct ipc_record *
 			      : rc ? "may not be read by this program, so it can't be saved"
 				   : "has more than 4 MiB, which can't be saved",
 			      HALE_ERR_UNSUPPORTED, c->err);
-	r->key = ds.msg_perm.__key;
-	r->uid = ds.msg_perm.uid;
-	r->gid = ds.msg_perm.gid;
-	r->mode = ds.msg_perm.mode & 0777;
-	r->size = ds.msg_qbytes;
-	r->count = (uint32_t)ds.msg_qnum;
 	return add_part(c, r, 0, all.len ? all.data : "", all.len) ? HALE_OK : no_memory(c->err);
 }
 
+bool ipc_restores_late(int32_t captured)
+{
+	late.captured = captured;
+	return late.is_late;
+}
+
+void image_ipc_together(void)
+{
+	for (size_t i = 0; i < late.count; i++)
+		sys(SYS_shmctl, late.removed[i], IPC_RMID, NULL);
+	long rc = ipc_undo_restore(late.captured);
+	if (rc)
+		log_warn("after the restart semaphores are not given back at the program's end "
+			 "(SEM_UNDO, error %ld)",
+			 -rc);
+}
+
 hale_status_t ipc_collect(struct arena *a, const struct list *own, const int32_t *tree,
-			  size_t tree_count, struct list *parts, struct error *err)
+			  size_t tree_count, int (*claim)(int kind, int id), struct list *parts,
+			  struct error *err)
 {
 	struct ipc_collecting c = {.arena = a,
 				   .own = own,
 				   .tree = tree,
 				   .tree_count = tree_count,
+				   .claim = claim,
 				   .parts = parts,
 				   .err = err};
 	hale_status_t rc = HALE_OK;
 	list_init(parts, a, sizeof(struct ipc_part));
 	list_init(&c.numbers, a, sizeof(struct ipc_record));
+	late.is_late = claim != NULL;
+	late.count = 0;
 	if (ipc_known_overflows())
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "the program has more System V objects than Hale can note (%d)",
 				 IPC_KNOWN);
+	if (ipc_undo_overflows())
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "the program has more semaphores to be given back at its end "
+				 "(SEM_UNDO) than Hale can note");
 	if (!add_known(&c))
 		return no_memory(err);
 	for (size_t i = 0; i < c.numbers.count && rc == HALE_OK; i++) {

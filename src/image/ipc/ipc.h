@@ -22,8 +22,11 @@ enum { IPC_KNOWN = 1024 };
 bool ipc_known_at(size_t i, int *kind, int *id);
 /* It knows more than it can note. */
 bool ipc_known_overflows(void);
-/* Has it to give back something of a semaphore of that set at its end (SEM_UNDO)? */
-bool ipc_undoes(int id);
+/* It has more to give back at its end (SEM_UNDO) than it can note. */
+bool ipc_undo_overflows(void);
+/* The kernel gives back for this process what the captured one had to, and no value changes.
+ * captured: its id. 0 or -errno. Every semaphore has its value already. */
+long ipc_undo_restore(int32_t captured);
 
 /* ---- capture.c ---- */
 
@@ -33,9 +36,13 @@ struct ipc_part {
 	size_t len;
 };
 /* Into parts (struct ipc_part). own: this process's mappings; tree: all processes that are captured
- * together, or none. */
+ * together, or none. claim: as image_params has it. */
 hale_status_t ipc_collect(struct arena *a, const struct list *own, const int32_t *tree,
-			  size_t tree_count, struct list *parts, struct error *err);
+			  size_t tree_count, int (*claim)(int kind, int id), struct list *parts,
+			  struct error *err);
+/* In a process that comes back: was there a claim? Then semaphores are given back later, by
+ * image_ipc_together. */
+bool ipc_restores_late(int32_t captured);
 
 /* How often a process has System V memory `id` mapped. */
 uint32_t ipc_count_maps(int32_t pid, int id);

@@ -16,7 +16,15 @@
 #include "image/ipc/ipc.h"
 #include "image/tree/tree.h"
 
-enum { TRIES = 250, PAUSE_NS = 20000000, ASKS = 20, DELETED_MAX = 256 };
+enum {
+	TRIES = 250,
+	PAUSE_NS = 20000000,
+	ASKS = 20,
+	DELETED_MAX = 256,
+	AWAIT = 1500,
+	HUGE_MAX = 30,
+	HUGE_SHIFT = 26 /* SHM_HUGE_SHIFT */
+};
 
 static struct {
 	struct ipc_moved moved[IPC_MOVED];
@@ -113,11 +121,25 @@ static bool ask_for(uint32_t kind, int id)
 	return ok;
 }
 
+static long make_memory(int key, const struct ipc_record *r, int flags)
+{
+	if (!r->count)
+		return sys(SYS_shmget, key, r->size, flags);
+	int huge = SHM_HUGETLB | (int)(r->count << HUGE_SHIFT);
+	long id = sys(SYS_shmget, key, r->size, flags | huge);
+	if (id != -ENOMEM && id != -EPERM && id != -EINVAL)
+		return id;
+	log_warn("System V shared memory %d had huge pages of %u KiB and comes back with ordinary "
+		 "ones (error %ld)",
+		 r->id, 1u << (r->count - 10), -id);
+	return sys(SYS_shmget, key, r->size, flags);
+}
+
 static long make(const struct ipc_record *r)
 {
-	int flags = IPC_CREAT | IPC_EXCL | (int)r->mode;
+	int flags = IPC_CREAT | IPC_EXCL | (int)(r->mode & 0777);
 	int key = r->removed ? IPC_PRIVATE : r->key;
-	return r->kind == IPC_MEMORY	   ? sys(SYS_shmget, key, r->size, flags)
+	return r->kind == IPC_MEMORY	   ? make_memory(key, r, flags)
 	       : r->kind == IPC_SEMAPHORES ? sys(SYS_semget, key, r->count, flags)
 					   : sys(SYS_msgget, key, flags);
 }
@@ -157,7 +179,8 @@ static void give_owner(const struct ipc_record *r, int id)
 		struct msqid_ds msg;
 	} ds;
 	memset(&ds, 0, sizeof(ds));
-	struct ipc_perm p = {.uid = r->uid, .gid = r->gid, .mode = (unsigned short)r->mode};
+	struct ipc_perm p = {
+	    .uid = r->uid, .gid = r->gid, .mode = (unsigned short)(r->mode & 0777)};
 	if (r->kind == IPC_MEMORY) {
 		ds.shm.shm_perm = p;
 		sys(SYS_shmctl, id, IPC_SET, &ds);
@@ -171,11 +194,30 @@ static void give_owner(const struct ipc_record *r, int id)
 	}
 }
 
+/* Another rank makes it, or sets it back where it is. */
+static hale_status_t await_elsewhere(const struct ipc_record *r, struct error *err)
+{
+	const struct timespec pause = {0, PAUSE_NS};
+	struct ipc_state s;
+	for (int i = 0; i < AWAIT; i++) {
+		if (!look(r, &s) && !s.removed && (r->removed || s.key == r->key) &&
+		    (r->kind != IPC_MEMORY || s.size == r->size) &&
+		    (r->kind != IPC_SEMAPHORES || s.count == r->count))
+			return HALE_OK;
+		sys(SYS_nanosleep, &pause, NULL);
+	}
+	return error_set(err, HALE_ERR_STATE,
+			 "System V %s %d, which another rank shares, is not there again",
+			 kind_name(r->kind), r->id);
+}
+
 /* The number that it has now. */
 static hale_status_t have(const struct ipc_record *r, int *now, struct error *err)
 {
 	struct ipc_state s;
 	*now = r->id;
+	if (r->mode & IPC_ELSEWHERE)
+		return await_elsewhere(r, err);
 	if (!r->removed && is_there(r)) {
 		if (!look(r, &s) && is_it(r, &s)) {
 			if (r->kind == IPC_MESSAGES && s.size != r->size)
@@ -201,7 +243,13 @@ static hale_status_t have(const struct ipc_record *r, int *now, struct error *er
 		    kind_name(r->kind), r->id, -id);
 	*now = (int)id;
 	give_owner(r, (int)id);
-	if (r->removed && self.deleted_count < DELETED_MAX)
+	if (r->mode & IPC_SHARED && id != r->id)
+		return error_set(
+		    err, HALE_ERR_STATE,
+		    "System V %s %d, which ranks share, has gone, and Hale may not ask "
+		    "the kernel for that number",
+		    kind_name(r->kind), r->id);
+	if (r->removed && !(r->mode & IPC_SHARED) && self.deleted_count < DELETED_MAX)
 		self.deleted[self.deleted_count++] = (int)id;
 	if (id != r->id && self.moved_count < IPC_MOVED)
 		self.moved[self.moved_count++] = (struct ipc_moved){r->id, (int32_t)id};
@@ -229,6 +277,13 @@ static hale_status_t cant_fill(const struct ipc_record *r, long rc, struct error
 			 kind_name(r->kind), r->id, -rc);
 }
 
+/* Parts of a huge page can't be given back. */
+static void make_zero(const struct ipc_record *r, char *at, uint64_t len)
+{
+	if (r->count || sys(SYS_madvise, at, len, MADV_REMOVE))
+		memset(at, 0, len);
+}
+
 /* Pages from *done on are zero up to this part. */
 static hale_status_t fill_memory(const struct ipc_record *r, int id, const char *data, size_t len,
 				 uint64_t *done, struct error *err)
@@ -242,7 +297,7 @@ static hale_status_t fill_memory(const struct ipc_record *r, int id, const char 
 		len = room;
 	/* a page that is not there is zero: a look at it would make it, so it is given back */
 	if (r->offset > *done)
-		sys(SYS_madvise, to + *done, ALIGN_UP(r->offset - *done, HALE_PAGE), MADV_REMOVE);
+		make_zero(r, to + *done, ALIGN_UP(r->offset - *done, HALE_PAGE));
 	memcpy(to + r->offset, data, len);
 	*done = r->offset + len;
 	sys(SYS_shmdt, at);
@@ -257,7 +312,7 @@ static hale_status_t end_memory(const struct ipc_record *r, int id, uint64_t don
 	if (sys_failed(at))
 		return cant_fill(r, at, err);
 	if (at) {
-		sys(SYS_madvise, at + (long)done, size - done, MADV_REMOVE);
+		make_zero(r, (char *)at + done, size - done);
 		sys(SYS_shmdt, at);
 	}
 	return HALE_OK;
@@ -309,7 +364,7 @@ struct ipc_making {
 static hale_status_t end_object(struct ipc_making *m, struct error *err)
 {
 	hale_status_t rc = HALE_OK;
-	if (m->now.kind == IPC_MEMORY && !m->passes)
+	if (m->now.kind == IPC_MEMORY && !m->passes && !(m->now.mode & IPC_ELSEWHERE))
 		rc = end_memory(&m->now, m->id, m->done, err);
 	m->now.kind = 0;
 	return rc;
@@ -340,7 +395,7 @@ static hale_status_t take_part(struct ipc_making *m, const struct ipc_record *r,
 		if (rc == HALE_OK && !m->passes)
 			rc = have(r, &m->id, err);
 	}
-	if (rc != HALE_OK || m->passes)
+	if (rc != HALE_OK || m->passes || r->mode & IPC_ELSEWHERE)
 		return rc;
 	return r->kind == IPC_MEMORY	   ? fill_memory(r, m->id, data, len, &m->done, err)
 	       : r->kind == IPC_SEMAPHORES ? fill_semaphores(r, m->id, data, len, err)
@@ -360,7 +415,9 @@ static hale_status_t take_file(struct ipc_making *m, struct image_file *f, struc
 		if (rc != HALE_OK)
 			return rc;
 		if (n->frame.table_len != sizeof(*r) || !r->kind || r->kind >= IPC_KINDS ||
-		    r->mode > 0777 || n->frame.raw_len > FRAME_DATA_MAX)
+		    r->mode & ~(0777u | IPC_SHARED | IPC_ELSEWHERE) ||
+		    (r->kind == IPC_MEMORY && r->count > HUGE_MAX) ||
+		    n->frame.raw_len > FRAME_DATA_MAX)
 			return image_file_corrupt(f, "System V objects", err);
 		data = data ? data : arena_pages(a, FRAME_DATA_MAX);
 		packed = packed ? packed : image_packed_room(a);
@@ -402,6 +459,8 @@ long ipc_attach(int id, uint64_t at, uint64_t offset, uint64_t len)
 	uint64_t size = ALIGN_UP((uint64_t)ds.shm_segsz, HALE_PAGE);
 	if (rc)
 		return rc;
+	for (uint32_t shift = 21; offset + len > size && shift <= 30; shift += 9)
+		size = ALIGN_UP(size, 1ul << shift); /* its pages are huge */
 	if (offset > size || len > size - offset)
 		return -EINVAL;
 	long whole = sys(SYS_shmat, id, NULL, 0);

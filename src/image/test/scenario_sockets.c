@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -107,6 +108,60 @@ static void tcp_connections(void)
 	struct connection new = connect_tcp(at);
 	put(new.caller, "new");
 	get(new.called, "new");
+}
+
+/* Number n of what one end has sent; each end sends another sequence. */
+static unsigned char full_byte(int end, size_t n)
+{
+	return (unsigned char)((n * 31 + (n >> 8) * 7 + (size_t)end * 101) % 251);
+}
+
+static size_t full_send(int fd, int end, size_t from, size_t most)
+{
+	static unsigned char block[65536];
+	size_t sent = 0;
+	for (ssize_t n = 1; n > 0 && sent<most; sent += n> 0 ? (size_t)n : 0) {
+		size_t len = most - sent < sizeof(block) ? most - sent : sizeof(block);
+		for (size_t i = 0; i < len; i++)
+			block[i] = full_byte(end, from + sent + i);
+		n = send(fd, block, len, MSG_DONTWAIT);
+	}
+	return sent;
+}
+
+static void full_get(int fd, int end, size_t from, size_t len)
+{
+	static unsigned char block[65536];
+	while (len > 0) {
+		ssize_t n = recv(fd, block, len < sizeof(block) ? len : sizeof(block), 0);
+		CHECK(n > 0);
+		for (ssize_t i = 0; i < n; i++)
+			CHECK(block[i] == full_byte(end, from + (size_t)i));
+		from += (size_t)n;
+		len -= (size_t)n;
+	}
+}
+
+static void full_tcp_connections(void)
+{
+	int at = socket(AF_INET, SOCK_STREAM, 0), more = 1 << 20, left = 0;
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	CHECK(!bind(at, (struct sockaddr *)&any, sizeof(any)) && !listen(at, 5));
+	struct connection both = connect_tcp(at), one = connect_tcp(at);
+	/* so that it is more than what a rank may save, and not more than an image takes */
+	CHECK(!setsockopt(both.caller, SOL_SOCKET, SO_SNDBUF, &more, sizeof(more)));
+	size_t there = full_send(both.caller, 1, 0, 1 << 20),
+	       back = full_send(both.called, 2, 0, 300000);
+	size_t last = full_send(one.called, 3, 0, 500000);
+	CHECK(there > 300000 && back == 300000 && last == 500000);
+	CHECK(!ioctl(both.caller, 0x894B /* SIOCOUTQNSD */, &left) && left > 0);
+	take();
+	full_get(both.called, 1, 0, there);
+	full_get(both.caller, 2, 0, back);
+	full_get(one.caller, 3, 0, last);
+	CHECK(recv(both.called, &left, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
+	CHECK(full_send(both.caller, 1, there, 1000) == 1000);
+	full_get(both.called, 1, there, 1000);
 }
 
 static struct sockaddr_in6 loopback6(int fd)
@@ -314,6 +369,7 @@ static void queued_signals(void)
 }
 
 const struct scenario scenarios_sockets[] = {{"tcp_connections", tcp_connections},
+					     {"full_tcp_connections", full_tcp_connections},
 					     {"ipv6_connections", ipv6_connections},
 					     {"datagrams", datagrams},
 					     {"unread_datagrams", unread_datagrams},

@@ -50,11 +50,24 @@ static const struct fd_record *record_of(const struct objects *o, uint64_t inode
 	return NULL;
 }
 
-static bool fill_socket(const struct objects *o, uint64_t inode, int from,
+/* In pieces, all of which stand in one image. */
+static bool fill_socket(const struct objects *o, uint64_t inode, int from, int to,
 			const struct socket_record *s)
 {
-	const struct content *c = objects_content(o, FD_SOCKET, inode);
-	return !c || fd_socket_fill(from, s, c->data, c->len);
+	bool any = false;
+	for (size_t i = 0; i < o->images && !any; i++) {
+		const struct fd_restore *f = &o->image[i].fds;
+		for (size_t c = 0; c < f->content_count; c++) {
+			int32_t at = f->content[c].record.fd_index;
+			if (at < 0 || (size_t)at >= f->count || f->record[at].kind != FD_SOCKET ||
+			    f->record[at].inode != inode || f->record[at].truncates)
+				continue;
+			any = true;
+			if (!fd_socket_fill(from, to, s, f->content[c].data, f->content[c].len))
+				return false;
+		}
+	}
+	return true;
 }
 
 /* All of the tree's are made here, before any process runs on: those that listen come last. */
@@ -75,8 +88,8 @@ bool objects_make_connection(struct objects *o, const struct fd_record *r, struc
 	a->fd = end[0] = objects_lift(end[0]);
 	end[1] = objects_lift(end[1]);
 	int from = x.end == SOCKET_ALONE ? end[0] : end[1];
-	bool ok = end[0] >= 0 && fill_socket(o, r->inode, from, &x) &&
-		  (!other || fill_socket(o, r->a, end[0], &y));
+	bool ok = end[0] >= 0 && fill_socket(o, r->inode, from, end[0], &x) &&
+		  (!other || fill_socket(o, r->a, end[0], end[1], &y));
 	if (!ok) {
 		error_set(err, HALE_ERR_SYSTEM,
 			  "can't fill a connection between child processes again");

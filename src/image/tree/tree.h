@@ -72,6 +72,7 @@ struct tree_round {
 	_Atomic uint32_t mode;
 	image_compress_t compress;
 	struct file_identity stream[3];
+	int32_t full; /* fd_full_take has taken something: one more than its file, in the root */
 	char path[IMAGE_PATH_MAX];
 	struct image_identity identity;
 	_Atomic uint32_t count;

@@ -12,7 +12,7 @@
 #include "image/capture.h"
 #include "image/tree/tree.h"
 
-enum { LOOK_NS = 100000000 };
+enum { LOOK_NS = 100000000, RELEASE_LOOKS = 20 };
 
 const struct tree_round *tree_joined;
 
@@ -88,8 +88,17 @@ static void image_done(void *arg, const struct image_result *r)
 	sys_futex_wake((uint32_t *)&taking.round->done, 1);
 }
 
+/* The cores are for those who still stand, until all may run on. */
+static void writer_await_release(void)
+{
+	const struct timespec tick = {0, LOOK_NS};
+	for (int i = 0; i < RELEASE_LOOKS && atomic_load(&taking.round->phase) == TREE_CAPTURE; i++)
+		sys_futex_wait((const uint32_t *)&taking.round->phase, TREE_CAPTURE, &tick);
+}
+
 int tree_writer_begin(int keep)
 {
+	writer_await_release();
 	if (keep > 0)
 		sys(SYS_close_range, 0, keep - 1, 0);
 	sys(SYS_close_range, keep + 1, ~0u, 0);

@@ -10,9 +10,10 @@
 
 #include "base/fmt.h"
 #include "base/ids.h"
+#include "image/fd/fd.h"
 #include "image/tree/tree.h"
 
-enum { STOP_S = 5, CAPTURE_S = 120, AGAIN_NS = 5000000 };
+enum { STOP_S = 5, CAPTURE_S = 120, AGAIN_NS = 5000000, LOOK_RESERVE = 64 << 20 };
 
 static struct {
 	struct tree_round *round;
@@ -271,6 +272,23 @@ void tree_read_ended(struct tree_round *t, int32_t parent)
 	}
 }
 
+static void take_full(struct tree_round *t)
+{
+	struct arena arena;
+	int32_t pid[TREE_MAX + 1];
+	if (!arena_init(&arena, NULL, LOOK_RESERVE))
+		return;
+	const struct fd_table look = {.arena = &arena,
+				      .proc = "/proc/thread-self",
+				      .own = engine.own,
+				      .own_count = engine.own_count,
+				      .tree = pid,
+				      .tree_count = tree_pids(t, pid, TREE_MAX + 1)};
+	fd_full_take(&look);
+	t->full = fd_full_file() + 1;
+	arena_fini(&arena);
+}
+
 hale_status_t tree_capture(struct error *err)
 {
 	struct tree_round *t = self.round;
@@ -278,6 +296,7 @@ hale_status_t tree_capture(struct error *err)
 	uint64_t deadline = clock_ns() + CAPTURE_S * 1000000000ull;
 	if (!t)
 		return HALE_OK;
+	take_full(t);
 	tree_read_ended(t, t->root);
 	atomic_store(&t->phase, TREE_CAPTURE);
 	sys_futex_wake((uint32_t *)&t->phase, INT32_MAX);
@@ -307,6 +326,7 @@ void tree_release(void)
 	struct tree_round *t = self.round;
 	if (!t)
 		return;
+	fd_full_give();
 	atomic_store(&t->phase, TREE_RELEASE);
 	sys_futex_wake((uint32_t *)&t->phase, INT32_MAX);
 	tree_stopped_settle();

@@ -22,8 +22,7 @@ enum setup_flag {
 	SETUP_SAY_PINS = 512,	/* agents say what they bind ranks to */
 	SETUP_AUDITS = 1024,	/* --audit */
 	SETUP_STORE_ALL = 2048, /* a checkpoint has each replica, not only the leaders (--sdc) */
-	SETUP_HEIR =
-	    4096, /* nothing is left of the processes of all nodes that the job had before */
+	SETUP_HEIR = 4096,	/* all nodes that the job had before have ended for certain */
 };
 
 struct setup {
