@@ -95,6 +95,36 @@ def a_full_log_makes_a_shadow_jump(s):
 
 
 @test
+def a_full_log_stops_nobody_but_its_main(s):
+    """Of three ranks, near and far: all jump, one pair after the other. HALE_JUMP_ALONE=0: all stop."""
+    exe = s.compile("storm")
+    plain = s.hale_run(3, exe, 600)
+    for nodes in ([], ["--nodes", "2"]):
+        for env in ({}, {"HALE_JUMP_ALONE": "0"}):
+            r = s.hale_run(3, exe, 600, options=["--shadows", "1", "--shadow-rate", "0.05", *nodes, "--jump-at", "10KiB",
+                                                 "--report", "report.json"], env=env)
+            expect(r.status == 0 and r.out == plain.out, r, plain)
+            expect(("its main alone stood still" in r.err) == (not env), r)
+            report = s.report()
+            expect(len({j["rank"] for j in report["shadows"]["jumps"]}) == 3 and report["replicas"]["lost"] == 0, report)
+
+
+@test
+def choices_survive_the_jump_of_their_rank(s):
+    """The master of `farm` decides all the time, also while it jumps; then it dies."""
+    exe = s.compile("farm")
+    chance = random.Random(SEED + 5)
+    for run in range(2 * RUNS + 2):
+        options = ["--nodes", "2"] if run % 2 else []
+        r = s.hale_run(4, exe, 400, options=["--shadows", "1", "--shadow-rate", "0.1", "--jump-at", "16KiB", *options,
+                                             *kill(0, chance.uniform(0.3, 1.0))])
+        done = [int(n) for n in re.findall(r"(?m)^(\d+) done:", r.out)]
+        expect(r.status == 0 and done == list(range(50, 401, 50)) and "roll" not in r.err, r)
+        words = {name: int(word, 16) for name, word in re.findall(r"(?m)^(all|choices) ([0-9a-f]+)$", r.out)}
+        expect(words["all"] == words["choices"] ^ 14695981039346656037, r)
+
+
+@test
 def what_main_and_shadow_have_alike_does_not_travel(s):
     """32 MiB that are written once, and 2 MiB that change in every step."""
     exe = s.compile("stencil")
@@ -120,17 +150,19 @@ def shadow_of(job, rank):
 
 @test
 def whoever_dies_in_a_jump_the_rank_lives_on(s):
-    """The main, or the shadow: until the copy is whole the shadow is what it was."""
+    """The main, the shadow, or one of another rank: until the copy is whole the shadow is what it was."""
     exe = s.compile("storm")
     plain = s.hale_run(2, exe, 250)
     chance = random.Random(SEED + 3)
-    for run in range(2 * RUNS + 2):
-        nodes = ["--nodes", "2"] if run % 4 < 2 else []
+    for run in range(4 * RUNS + 4):
+        nodes = ["--nodes", "2"] if run % 8 < 4 else []
         job = s.hale_start(2, exe, 250, options=["--shadows", "1", "--shadow-rate", "0.05", *nodes, "--jump-at", "10KiB"])
         job.until(lambda: "; it jumps" in job.err(), "a jump begins")
+        rank = int(re.search(r"rank (\d): the log of its shadow has .*; it jumps", job.err()).group(1))
         time.sleep(chance.uniform(0, 0.15))
         found = rows(job)
-        victim = [r for r in found.values() if r["rank"] == 0 and r["role"] == ("shadow" if run % 2 else "main")]
+        of = rank if run % 4 < 2 else 1 - rank
+        victim = [r for r in found.values() if r["rank"] == of and r["role"] == ("shadow" if run % 2 else "main")]
         if victim and victim[0]["pid"] > 0:
             os.kill(victim[0]["pid"], signal.SIGKILL)
         r = job.wait()
@@ -172,8 +204,8 @@ def on_one_node_the_missing_come_back(s):
 def sets_that_lack_a_node_for_good_join_others(s):
     """Figure 6: the node of main 1 is lost; it goes on where its set's shadows ran, and both shadows join other sets."""
     exe = s.compile("storm")
-    plain = s.hale_run(6, exe, 150)
-    job = s.hale_start(6, exe, 150, options=["--shadows", "2", "--shadow-rate", "0.1", "--nodes", "6", "--agent-lost", "end",
+    plain = s.hale_run(6, exe, 400)
+    job = s.hale_start(6, exe, 400, options=["--shadows", "2", "--shadow-rate", "0.1", "--nodes", "6", "--agent-lost", "end",
                                              "--report", "report.json"])
     job.until(lambda: all(shadow_of(job, r) for r in range(6)), "all run")
     where = {key: (r["node"], r["set"]) for key, r in rows(job).items()}
@@ -238,6 +270,53 @@ def a_log_without_room_for_a_message_takes_one_at_a_time(s):
     r = s.hale_run(2, exe, 60, options=shadows(1, "--jump-at", "off", *kill(0, 0.3)),
                    env={"HALE_SHADOW_LOG": "1KiB", "HALE_RETAIN_MAX": "1MiB"})
     expect(r.status == 0 and r.out == plain.out, r, plain)
+
+
+def pids_in(folder):
+    with open(os.path.join(folder, "cgroup.procs")) as f:
+        return {int(line) for line in f}
+
+
+@test
+def control_groups_hold_shadows_back_where_they_can(s):
+    """Version 1 or 2, in a group made for this test; a promoted shadow is in the group of mains."""
+    exe = s.compile("storm")
+    plain = s.hale_run(2, exe, 1500)
+    options = ["--shadows", "2", "--rejuvenate-after", "never", "--report", "report.json"]
+    if os.cpu_count() > 2:
+        skip("the shadows have a core of their own here")
+    r = s.hale_run(2, exe, 800, options=options, env={"HALE_CGROUP": "off"})
+    expect(r.status == 0 and "no control group can be made for shadows" in r.err, r)
+    expect(s.report()["shadows"]["speed"]["held_by"] == "sleep", s.report()["shadows"])
+    parents = [p for p in ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup") if os.path.exists(p + "/cgroup.procs")]
+    group = os.path.join(parents[0], f"hale-test.{os.getpid()}") if parents else ""
+    try:
+        os.mkdir(group)
+    except OSError as e:
+        skip(f"no control group can be made: {e}")
+    try:
+        job = s.hale_start(2, exe, 1500, options=options, env={"HALE_CGROUP": group})
+        job.until(lambda: shadow_of(job, 0) and shadow_of(job, 1), "all run")
+        inside = {name: os.path.join(group, f"hale.{job.id()}.0.{name}") for name in ("mains", "shadows")}
+        found = rows(job)
+        job.until(lambda: pids_in(inside["shadows"]) == {found[0, 1]["pid"], found[1, 1]["pid"]}, "shadows are in their group")
+        expect(pids_in(inside["mains"]) == {found[0, 0]["pid"], found[1, 0]["pid"]}, found)
+        weights = [int(open(os.path.join(inside[name], file)).read()) for name in inside for file in ("cpu.shares", "cpu.weight")
+                   if os.path.exists(os.path.join(inside[name], file))]
+        expect(len(weights) == 2 and weights[0] > weights[1], weights)
+        job.until(lambda: all(rows(job)[r, 1].get("rate") for r in (0, 1)), "speeds are known")
+        s.hale("inject", "kill", job.id(), "--rank", "0", "--slot", "0")
+        job.until(lambda: found[0, 1]["pid"] in pids_in(inside["mains"]), "the promoted one is in the group of mains")
+        r = job.wait()
+        expect(r.status == 0 and r.out == plain.out and "no control group" not in r.err, r, plain)
+        speed = s.report()["shadows"]["speed"]
+        expect(speed["held_by"] == "weight" and 0 < speed["core_share"] <= 1.05, speed)
+        expect(os.listdir(group) and not [n for n in os.listdir(group) if n.startswith("hale.")], os.listdir(group))
+    finally:
+        for name in os.listdir(group):
+            if name.startswith("hale."):
+                os.rmdir(os.path.join(group, name))
+        os.rmdir(group)
 
 
 @test

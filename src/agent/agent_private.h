@@ -75,6 +75,7 @@ struct agent {
 	struct agent_rank *ranks; /* [nranks] */
 	struct agent_machine machine;
 	struct agent_door door;
+	struct agent_weights weights;
 	struct agent_end end;
 	/* the parts */
 	struct agent_streams streams;

@@ -76,6 +76,7 @@
 #define ckpt_participate     hale_ckpt_participate
 #define clocks_ahead	     hale_clocks_ahead
 #define ckpt_round	     hale_ckpt_round
+#define ckpt_is_alone	     hale_ckpt_is_alone
 #define call_gate	     hale_call_gate
 #define inject_at_call	     hale_inject_at_call
 #define link_abort	     hale_link_abort
@@ -84,6 +85,7 @@
 #define link_net_tell	     hale_link_net_tell
 #define link_sdc_tell	     hale_link_sdc_tell
 #define link_shadow_tell     hale_link_shadow_tell
+#define link_copy_tell	     hale_link_copy_tell
 #define link_bell_close	     hale_link_bell_close
 #define link_bell_open	     hale_link_bell_open
 #define link_mpi_finalized   hale_link_mpi_finalized

@@ -125,6 +125,20 @@ bool channel_carry_all(struct carry *c)
 	return true;
 }
 
+void channel_renew_all(uint32_t rank)
+{
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (channel_table[i]->renew)
+			channel_table[i]->renew(rank);
+}
+
+void channel_pause_all(void)
+{
+	for (size_t i = 0; i < CHANNELS; i++)
+		if (channel_table[i]->pause)
+			channel_table[i]->pause();
+}
+
 bool channel_settled_all(void)
 {
 	for (size_t i = 0; i < CHANNELS; i++)

@@ -107,6 +107,12 @@ struct channel_ops {
 	 * between the two means anything; between suspend and resume. NULL: there is nothing that
 	 * outlives a change of segments. */
 	void (*forget)(uint32_t rank);
+	/* The same while both go on in this segment: nobody was that process, and somebody comes.
+	 * Nothing of what an earlier one has left is seen by either. NULL: nothing is ever left. */
+	void (*renew)(uint32_t rank);
+	/* This process alone is about to have an image taken, and nobody else stops: no descriptor
+	 * may be open then; resume follows. Records on their way are kept. NULL: none is ever open. */
+	void (*pause)(void);
 
 	/* This process becomes another program, or has become it (channel/carry/carry.h): counters
 	 * of which peers have the other ends, and what they may want once more. Saving comes last,
@@ -145,6 +151,8 @@ void channel_resume_all(bool restored);
 void channel_forget_all(uint32_t rank);
 /* False: not now; then none has saved anything. */
 bool channel_carry_all(struct carry *c);
+void channel_renew_all(uint32_t rank);
+void channel_pause_all(void);
 /* False: channel_for may give another answer after some more progress. */
 bool channel_settled_all(void);
 

@@ -455,6 +455,11 @@ bool link_net_tell(uint32_t rank, bool lost)
 	return self.link.connected;
 }
 
+void link_copy_tell(uint32_t process, bool joined)
+{
+	tell_plain(joined ? PROTO_JOINED : PROTO_KEPT, (int)process);
+}
+
 void link_sdc_tell(struct proto_sdc *found)
 {
 	found->type = PROTO_SDC;

@@ -29,6 +29,11 @@ uint32_t migrate_last_id(void)
 	return last_id;
 }
 
+void migrate_attended(uint32_t id)
+{
+	last_id = id;
+}
+
 /* ---- telling ---- */
 
 static void tell(enum proto_type type, uint32_t id, const struct error *error, uint64_t pause_ns)

@@ -21,6 +21,9 @@ uint32_t migrate_last_id(void);
  * Tells the agent RESUMED, the child WRITTEN, either FAILED. */
 void migrate_round(const struct ckpt_request *q, uint64_t began_ns);
 
+/* Any other request that takes no image. */
+void migrate_attended(uint32_t id);
+
 /* CKPT_HOLD: is this process to stand still for a while? Then, with all
  * other threads parked, migrate_hold; if they can't be, migrate_hold_not. */
 bool migrate_hold_wanted(void);

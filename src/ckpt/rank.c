@@ -68,16 +68,26 @@ uint32_t ckpt_round(void)
 	return round_id;
 }
 
+bool ckpt_is_alone(void)
+{
+	return (asked.flags & CKPT_ALONE) != 0;
+}
+
+static bool takes_part(const struct ckpt_participant *p)
+{
+	return !ckpt_is_alone() || p->alone;
+}
+
 static bool participants_suspend(uint32_t id)
 {
 	round_id = id;
 	for (struct ckpt_participant *p = participants; p; p = p->next)
-		if (p->suspend_start)
+		if (p->suspend_start && takes_part(p))
 			p->suspend_start();
 	for (int round = 0;; round++) {
 		bool all = true;
 		for (struct ckpt_participant *p = participants; p; p = p->next)
-			all &= !p->suspend_poll || p->suspend_poll();
+			all &= !p->suspend_poll || !takes_part(p) || p->suspend_poll();
 		if (given_up(id))
 			return false;
 		if (all)
@@ -91,7 +101,7 @@ static void participants_resume(struct ckpt_participant *p, bool restored)
 	if (!p)
 		return;
 	participants_resume(p->next, restored);
-	if (p->resume)
+	if (p->resume && (restored || takes_part(p)))
 		p->resume(restored);
 }
 
@@ -389,12 +399,14 @@ static void checkpoint_run(uint64_t began_ns)
 		return;
 	}
 	for (struct ckpt_participant *p = participants; p; p = p->next)
-		if (p->save)
+		if (p->save && takes_part(p))
 			p->save();
 	if (!note.stop)
 		journal_cut(id);
-	count_in(id);
-	note.together = together_count(id);
+	if (!ckpt_is_alone()) {
+		count_in(id);
+		note.together = together_count(id);
+	}
 	if (note.together && !together_wait(&link_self()->segment->ckpt_saved, id, note.together)) {
 		let_go();
 		return;
@@ -410,6 +422,8 @@ static void checkpoint_run(uint64_t began_ns)
 		together_restored(&note);
 		began_ns = clock_ns();
 		migrate_runs();
+	} else if (ckpt_is_alone()) {
+		fresh = false;
 	} else if (note.stop) {
 		fresh = migrate_await_release(id);
 	} else {
@@ -453,6 +467,21 @@ static void request_take(void)
 	} while (wanted() != asked.id);
 }
 
+static void announce(void)
+{
+	for (struct ckpt_participant *p = participants; p; p = p->next)
+		if (p->announce)
+			p->announce(asked.base - 1, asked.id);
+	migrate_attended(asked.id);
+}
+
+static void look(void)
+{
+	for (struct ckpt_participant *p = participants; p; p = p->next)
+		if (p->look)
+			p->look();
+}
+
 static bool is_round_ahead(void)
 {
 	return (asked.flags & (CKPT_LIVE | CKPT_STOP)) == CKPT_LIVE;
@@ -470,8 +499,14 @@ static bool checkpoint_wanted(void)
 	uint64_t began_ns = clock_ns();
 	request_take();
 	uint32_t id = asked.id;
-	if (!id && !migrate_hold_wanted())
+	if (!id && !migrate_hold_wanted()) {
+		look();
 		return true;
+	}
+	if (id && asked.flags & CKPT_ANNOUNCE) {
+		announce();
+		return true;
+	}
 	int busy = image_park();
 	if (busy > 0)
 		return false;

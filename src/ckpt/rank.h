@@ -29,6 +29,14 @@ struct ckpt_participant {
 	void (*save)(void);
 	/* restored: a new process and a new, zeroed segment (link_self()->segment), new pids. */
 	void (*resume)(bool restored);
+	/* It also takes part in images for which this process alone stops (ckpt_is_alone): then
+	 * the segment stays what it is, for the restored process, too. */
+	bool alone;
+	/* A copy of this process comes as that one while all others run; taken back when request
+	 * id is given up. NULL: it is of no concern. */
+	void (*announce)(uint32_t process, uint32_t id);
+	/* The agent has interrupted the program, inside the guard: has something come? NULL: no. */
+	void (*look)(void);
 	struct ckpt_participant *next;
 };
 
@@ -38,6 +46,8 @@ void ckpt_participate(struct ckpt_participant *p);
 /* The id of the checkpoint that this process is in, valid in the callbacks above: what a marker
  * must carry, so that one of a given-up checkpoint isn't taken for one of the next. */
 uint32_t ckpt_round(void);
+/* Valid in the same place: nobody else stops. */
+bool ckpt_is_alone(void);
 
 /* This process's connection to its agent and its view of the job. Channels, mailboxes and the agent
  * count processes; programs count ranks. The two differ in a job with replicas (node/living.h). */
@@ -96,6 +106,9 @@ void link_address_publish(const void *bytes, uint32_t length);
 /* Tells the head that no host answers where that rank is, or that one does again. False: there is
  * nobody to tell. */
 bool link_net_tell(uint32_t rank, bool lost);
+
+/* Tells the head of the copy that comes as that process: all keep for it, or (joined) it is there. */
+void link_copy_tell(uint32_t process, bool joined);
 
 /* Tells the head that replicas of a rank have sent this process different messages. */
 struct proto_sdc;

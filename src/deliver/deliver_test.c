@@ -17,6 +17,10 @@ const struct link *link_self(void)
 	return &self;
 }
 
+void link_copy_tell(uint32_t process, bool joined)
+{
+}
+
 void link_sdc_tell(struct proto_sdc *found)
 {
 }
@@ -41,6 +45,10 @@ const struct channel_ops *channel_for(uint32_t rank)
 	return NULL;
 }
 void channel_forget_all(uint32_t rank)
+{
+}
+
+void channel_renew_all(uint32_t rank)
 {
 }
 

@@ -91,7 +91,8 @@ void redundant_determine(struct envelope *e, const void *payload)
 	e->number = ++replicas.determined;
 	log_keep(e, payload);
 	for (uint32_t s = 0; s < replicas.view.degree; s++)
-		if (s != replicas.slot && living_lives(&replicas.view, replicas.rank, s))
+		if (s != replicas.slot &&
+		    (living_lives(&replicas.view, replicas.rank, s) || mate_wire(s)->coming))
 			mate_tell(s, e, payload);
 }
 

@@ -23,11 +23,12 @@ static bool kept_is_needed(uint32_t rank, const struct kept *k)
 
 	for (uint32_t s = 0; s < replicas.view.degree; s++) {
 		const struct wire *w = &replicas.wire[living_process(&replicas.view, rank, s)];
-		if (!living_lives(&replicas.view, rank, s) || w->done)
+		if ((!living_lives(&replicas.view, rank, s) && !w->coming) || w->done)
 			continue;
 		if (w->carries != CARRIES_NOTHING && !wire_has_passed(w, k))
 			return true;
-		if (w->carries != CARRIES_MESSAGES && !number_reached(l->acked[s], e->number))
+		if ((w->carries != CARRIES_MESSAGES || UNLIKELY(replicas.announces)) &&
+		    !number_reached(l->acked[s], e->number))
 			return true;
 	}
 	return false;
@@ -228,7 +229,8 @@ static void ask_everybody(void)
 		return;
 	replicas.asked = true;
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
-		if (replica_lives(p) && replicas.wire[p].carries != CARRIES_MESSAGES &&
+		if (replica_lives(p) &&
+		    (replicas.wire[p].carries != CARRIES_MESSAGES || replicas.announces) &&
 		    replicas.remote[living_rank_of(p, replicas.view.nranks)].first)
 			replica_tell(p, &e, NULL);
 }
@@ -362,7 +364,8 @@ static bool is_skipped(uint32_t rank, const struct envelope *e)
 	struct lane *l = replica_lane(rank, e->context);
 
 	for (uint32_t s = 0; s < replicas.view.degree; s++)
-		if (living_lives(&replicas.view, rank, s) &&
+		if ((living_lives(&replicas.view, rank, s) ||
+		     replicas.wire[living_process(&replicas.view, rank, s)].coming) &&
 		    !number_reached(l->acked[s], e->number) &&
 		    !replicas.wire[living_process(&replicas.view, rank, s)].done)
 			return false;

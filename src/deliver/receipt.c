@@ -18,6 +18,9 @@ static void lane_tell(uint32_t rank, uint32_t context, struct lane *l)
 
 	l->told = l->have;
 	l->bytes = 0;
+	/* who announces a copy keeps what it provides, too */
+	if (provider != LIVING_NONE && UNLIKELY(announce_concerns(rank)))
+		replica_tell(living_process(&replicas.view, rank, (uint32_t)provider), &e, NULL);
 	for (uint32_t s = 0; s < replicas.view.degree; s++)
 		if ((int)s != provider && living_lives(&replicas.view, rank, s))
 			replica_tell(living_process(&replicas.view, rank, s), &e, NULL);
@@ -53,6 +56,7 @@ static void redundant_accepted(struct ledger *ledger, uint32_t from, const struc
 
 	l->have = (uint32_t)ledger->have;
 	l->bytes += e->length;
+	replicas.accepted += e->length;
 	if (LIKELY(l->have - l->told < TELL_MESSAGES && l->bytes < TELL_BYTES && !r->urgent))
 		return;
 	r->urgent -= r->urgent > 0;
@@ -122,9 +126,12 @@ void receipt_matched(uint32_t rank, uint64_t id)
 		replicas.arrive(rank, &ack, NULL);
 		return;
 	}
-	for (uint32_t s = 0; s < replicas.view.degree; s++)
-		if (living_lives(&replicas.view, rank, s))
-			replica_tell(living_process(&replicas.view, rank, s), &e, NULL);
+	for (uint32_t s = 0; s < replicas.view.degree; s++) {
+		uint32_t p = living_process(&replicas.view, rank, s);
+
+		if (replica_lives(p) || replicas.wire[p].coming)
+			replica_tell(p, &e, NULL);
+	}
 }
 
 /* A message whose parts are here goes up. Takes over k. */
@@ -214,7 +221,8 @@ void receipt_arrive(uint32_t process, const struct envelope *e, const void *payl
 {
 	uint32_t rank = living_rank_of(process, replicas.view.nranks);
 
-	if (UNLIKELY(!replica_lives(process)))
+	/* one that comes may have heard of the view before us */
+	if (UNLIKELY(!replica_lives(process)) && !replicas.wire[process].coming)
 		return;
 	switch (e->kind) {
 	case RECORD_EAGER:
@@ -251,6 +259,11 @@ void receipt_arrive(uint32_t process, const struct envelope *e, const void *payl
 	}
 	case REPLICA_FETCH:
 		mirror_fetch(process, e->context, e->number);
+		return;
+	case REPLICA_COMES:
+	case REPLICA_KEEPS:
+	case REPLICA_COMES_NOT:
+		announce_heard(process, e);
 		return;
 	case REPLICA_SPEAK:
 		replicas.speaks = true;

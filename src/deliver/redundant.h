@@ -38,6 +38,8 @@ extern const struct channel_ops channel_redundant;
 bool redundant_leads(void);
 /* It is a shadow: slow, mute, and behind the main of its rank (docs/shadows.md); or a witness. */
 bool redundant_is_shadow(void);
+/* Bytes of other ranks' messages that this process has accepted. */
+uint64_t redundant_bytes_accepted(void);
 /* While all processes live each one waits for messages of its own slot only: none are compared, and
  * no process is a shadow. */
 bool redundant_slots_are_apart(void);
@@ -57,11 +59,18 @@ bool redundant_determinants_known(void *unused);
 /* In every round of progress: looks at the view, sends what waits. How many things moved. */
 int redundant_progress(void);
 
+/* A copy of this process comes as `process` while all others run (docs/shadows.md, "One pair
+ * alone"). All are told to keep for it what they send; when all do the agent is told. Taken back
+ * when request `id` is given up. */
+void redundant_announce(uint32_t process, uint32_t id);
+
 /* For a checkpoint or a move: nothing is sent from suspend on, and everything is again from resume
  * on. rejoin, before the channels resume; fresh: in a new segment, whose view may have processes
  * that were dead in the one before, and of which this process may be one: it is then a copy of
  * another replica of its rank. channels: it may be reached otherwise. */
 void redundant_suspend(void);
+/* The same for an image of this process alone, after redundant_announce. */
+void redundant_cut(void);
 void redundant_rejoin(bool fresh);
 void redundant_channels(void);
 void redundant_resume(void);

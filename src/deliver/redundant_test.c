@@ -200,6 +200,11 @@ void channel_forget_all(uint32_t rank)
 {
 }
 
+void channel_renew_all(uint32_t rank)
+{
+	queue[me][rank].n = queue[rank][me].n = 0;
+}
+
 int channel_poll_all(void)
 {
 	int n = 0;
@@ -264,6 +269,9 @@ static uint32_t determinants_there(uint32_t of)
 	return most;
 }
 
+/* It is a copy that its main has not told everything yet. */
+static bool joins(uint32_t p);
+
 static void on_arrive(uint32_t from, const struct envelope *e, const void *payload)
 {
 	struct ledger *l = &process[me].ledger[e->context][from];
@@ -277,7 +285,7 @@ static void on_arrive(uint32_t from, const struct envelope *e, const void *paylo
 				 byte_of(from, e->context, e->number, i));
 	/* the output rule: whoever lives of that rank can replay what this depends on */
 	for (uint32_t s = 0; s < degree; s++)
-		if (!process[s * RANKS + from].dead)
+		if (!process[s * RANKS + from].dead && !joins(s * RANKS + from))
 			assert_true(determinants_there(s * RANKS + from) >= depends);
 }
 
@@ -334,7 +342,8 @@ static void everything_begins(size_t kept_max)
 						 .process = me,
 						 .nprocesses = processes,
 						 .degree = degree,
-						 .segment = segment};
+						 .segment = segment,
+						 .mailbox = segment_mailbox(segment, me)};
 		assert_int_equal(redundant_open(on_arrive, &hooks, &err), HALE_OK);
 		replicas.kept_max = kept_max;
 		replicas.lend_min = lend_min;
@@ -374,7 +383,10 @@ static bool is_needed(uint32_t p)
 {
 	if (audits)
 		return p < 2 * RANKS || (process[p - RANKS].dead && process[p - 2 * RANKS].dead);
-	return !shadows || p < RANKS || process[p - RANKS].dead;
+	for (uint32_t q = p; shadows && q >= RANKS; q -= RANKS)
+		if (!process[q - RANKS].dead)
+			return false;
+	return true;
 }
 
 static bool all_over(void)
@@ -499,6 +511,7 @@ static void compared(uint32_t of, enum compare_mode mode)
 }
 
 #include "deliver/redundant_shadow_cases.h"
+#include "deliver/redundant_jump_cases.h"
 #include "deliver/redundant_compare_cases.h"
 #include "deliver/redundant_audit_cases.h"
 
@@ -586,6 +599,9 @@ int main(void)
 	    cmocka_unit_test_teardown(
 		figure_2_a_main_that_lives_ends_first_and_a_shadow_does_the_rest_at_full_speed,
 		shadows_over),
+	    cmocka_unit_test_teardown(a_shadow_jumps_while_all_others_run, jumps_over),
+	    cmocka_unit_test_teardown(whoever_dies_in_the_jump_of_one_pair_nothing_is_lost,
+				      jumps_over),
 	    cmocka_unit_test_teardown(compared_jobs_end_whoever_dies, compared_over),
 	    cmocka_unit_test_teardown(no_flip_is_missed_by_two, compared_over),
 	    cmocka_unit_test_teardown(flips_are_corrected_by_three, compared_over),

@@ -56,7 +56,12 @@ void replica_busy(struct wire *w)
 /* To a process that needs no messages any more, but serves those that do. */
 static bool word_still_counts(const struct envelope *e)
 {
-	return e->kind == REPLICA_DONE || e->kind == REPLICA_FETCH || e->kind == REPLICA_TAKEN;
+	bool of_copies = e->kind == REPLICA_COMES || e->kind == REPLICA_KEEPS ||
+			 e->kind == REPLICA_COMES_NOT;
+
+	/* which the head gives up when a process ends; nobody stays for that */
+	return e->kind == REPLICA_DONE || e->kind == REPLICA_FETCH || e->kind == REPLICA_TAKEN ||
+	       (of_copies && !replicas.leaving);
 }
 
 void replica_tell(uint32_t process, const struct envelope *e, const void *payload)
@@ -65,7 +70,8 @@ void replica_tell(uint32_t process, const struct envelope *e, const void *payloa
 
 	if (UNLIKELY(w->done) && !word_still_counts(e))
 		return;
-	if (LIKELY(!w->first && !replicas.suspended) && w->channel->send(process, e, payload))
+	if (LIKELY(!w->first && !replicas.suspended && !w->coming) &&
+	    w->channel->send(process, e, payload))
 		return;
 	struct word *word = replica_memory(sizeof(*word) + e->length);
 	word->next = NULL;
@@ -77,17 +83,13 @@ void replica_tell(uint32_t process, const struct envelope *e, const void *payloa
 	else
 		w->first = word;
 	w->last = word;
-	replica_busy(w);
+	if (!w->coming)
+		replica_busy(w);
 }
 
-void replica_done(uint32_t process)
+/* Words that mean nothing to a process which needs no messages any more. */
+static void words_drop(struct wire *w)
 {
-	struct wire *w = &replicas.wire[process];
-
-	w->done = true;
-	w->carries = CARRIES_NOTHING;
-	w->begun = false;
-	w->next = NULL;
 	w->last = NULL;
 	for (struct word **at = &w->first; *at;) {
 		struct word *word = *at;
@@ -99,6 +101,17 @@ void replica_done(uint32_t process)
 		*at = word->next;
 		heap_free(word);
 	}
+}
+
+void replica_done(uint32_t process)
+{
+	struct wire *w = &replicas.wire[process];
+
+	w->done = true;
+	w->carries = CARRIES_NOTHING;
+	w->begun = false;
+	w->next = NULL;
+	words_drop(w);
 	mirror_trim(living_rank_of(process, replicas.view.nranks));
 }
 
@@ -171,13 +184,18 @@ static void view_follow(uint32_t number)
 	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
 		uint32_t how = atomic_load(&segment_mailbox(s, p)->lost);
 
+		if (how == 0 && replicas.wire[p].coming)
+			announce_join(p);
 		if (how == 0 || !living_lose(&replicas.view, p))
 			continue;
 		wire_forget(&replicas.wire[p]);
+		if (living_rank_of(p, replicas.view.nranks) == replicas.rank)
+			announce_lost(p);
 		if (how == LIVING_CONVICTED)
 			compare_discredit(p);
 	}
 	replicas.view.number = number;
+	announce_follow_view();
 	mirror_follow_view();
 	compare_follow_view();
 	determinants_follow_view(true);
@@ -194,12 +212,14 @@ int redundant_progress(void)
 	}
 	if (UNLIKELY(replicas.lead_again))
 		determinants_lead();
+	if (UNLIKELY(replicas.news || replicas.announces || replicas.joins))
+		announce_progress();
 	return replicas.busy ? moved + busy_send() : moved;
 }
 
 /* ---- checkpoints and moves, and processes that come back (docs/redundancy.md, "Clones") ---- */
 
-void redundant_suspend(void)
+void redundant_cut(void)
 {
 	uint32_t number = atomic_load(&link_self()->segment->view);
 
@@ -207,6 +227,12 @@ void redundant_suspend(void)
 		view_follow(number);
 	replicas.suspended = true;
 	blocks_forget();
+}
+
+void redundant_suspend(void)
+{
+	announce_end();
+	redundant_cut();
 }
 
 void redundant_channels(void)
@@ -273,8 +299,9 @@ static void become(uint32_t process)
 		w->next = NULL;
 		channel_forget_all(p);
 	}
-	wire_forget(&replicas.wire[source]);
-	wire_forget(&replicas.wire[process]);
+	/* what the source had still to tell its mates it tells them itself, and in its order */
+	for (uint32_t s = 0; s < replicas.view.degree; s++)
+		wire_forget(&replicas.wire[living_process(&replicas.view, replicas.rank, s)]);
 	compare_become();
 	replicas.speaks = false;
 	replicas.wire[source].done = replicas.wire[process].done = false;
@@ -290,6 +317,7 @@ void redundant_rejoin(bool fresh)
 	if (!fresh)
 		return;
 	replicas.view.audits = l->segment->audits != 0; /* hale restart may be without */
+	announce_end();
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
 		if (atomic_load(&segment_mailbox(l->segment, p)->lost) &&
 		    living_lose(&replicas.view, p))
@@ -429,6 +457,9 @@ void redundant_leave(void)
 
 	replicas.leaving = true;
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
+		if (replicas.wire[p].done)
+			words_drop(&replicas.wire[p]);
+	for (uint32_t p = 0; p < replicas.nprocesses; p++)
 		if (p != replicas.process && replica_lives(p))
 			replica_tell(p, &e, NULL);
 }
@@ -463,6 +494,11 @@ bool redundant_is_shadow(void)
 {
 	return (replicas.view.shadows && replicas.leader != (int)replicas.slot) ||
 	       redundant_is_witness();
+}
+
+uint64_t redundant_bytes_accepted(void)
+{
+	return replicas.accepted;
 }
 
 bool redundant_slots_are_apart(void)

@@ -43,6 +43,9 @@ enum replica_record {
 	REPLICA_FETCH,	/* context, number: send that message in full */
 	REPLICA_TAKEN, /* number: of a loan; id 1: its message is here, 0: it is to come in parts */
 	REPLICA_SPEAK, /* to a witness: say what your messages are */
+	REPLICA_COMES, /* number: that process comes as a copy of the sender of this: keep for it */
+	REPLICA_KEEPS, /* number: what its sender sends is kept for that process from here on */
+	REPLICA_COMES_NOT, /* number: nothing is kept for it any more */
 };
 
 struct big {
@@ -153,6 +156,11 @@ struct wire {
 	uint32_t synced; /* it has sent all that it kept of them, at that change of leader */
 	bool done;	 /* needs no more messages */
 	bool busy;	 /* something waits for room */
+	/* announce.c: that process comes as a copy of `source`. Words to it wait. */
+	bool coming;
+	bool told;  /* … has been said, and is not acted upon yet */
+	bool keeps; /* what that process sends us it keeps for our copy */
+	uint32_t source;
 };
 
 extern struct replicas {
@@ -178,7 +186,13 @@ extern struct replicas {
 	bool suspended; /* words and messages wait */
 	bool speaks;	/* this witness has been told to */
 	enum compare_mode compare;
+	uint64_t accepted; /* bytes of messages */
 	bool rejoined; /* everybody is to hear anew what this process has */
+	bool announces;	    /* all others keep for `announced`, which comes as our copy; and so do we */
+	bool all_keep;	    /* … the agent knows */
+	bool joins;	    /* it is here; the agent is to know as soon as it has all decisions */
+	uint32_t announced, announced_id;
+	uint32_t news; /* wires with `told` */
 } replicas;
 
 static inline bool number_reached(uint32_t have, uint32_t number)
@@ -235,6 +249,19 @@ void determinants_follow_view(bool died);
 void determinants_tell_anew(void);
 void determinants_lead(void);
 void determinants_forget(void);
+
+/* announce.c. Is a process of that rank coming? */
+bool announce_concerns(uint32_t rank);
+/* That process's records of this kind have come. */
+void announce_heard(uint32_t process, const struct envelope *e);
+void announce_progress(void);
+/* A coming process has become a living one (the head has said so), or the view has changed. */
+void announce_follow_view(void);
+void announce_join(uint32_t process);
+/* Nobody comes any more. */
+void announce_end(void);
+/* The process, of this rank, is dead: who has not seen it come need not wait for it. */
+void announce_lost(uint32_t process);
 
 /* blocks.c: a message with room for `length` bytes, nothing else set; free takes NULL. */
 struct kept *kept_alloc(size_t length);

@@ -164,6 +164,7 @@ static bool replica_lose(struct head *h, uint32_t process, const char *why)
 		h->view.lost[process] = LIVING_CONVICTED;
 	h->moves.clones.died_at[process] = clock_seconds();
 	h->moves.clones.homes[process] = h->node_set.placement.node_of[process];
+	clone_source_lost(h, process);
 	if (living_count(&h->view, rank) == 0)
 		return false;
 	if (h->moves.clones.dropped[process]) {

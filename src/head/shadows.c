@@ -284,11 +284,35 @@ void shadows_returned(struct head *h, uint32_t process, const struct report_clon
 	}
 	h->shadows.of[process].stopped = false;
 	h->shadows.of[process].rests_until =
-	    clock_seconds() + shadow_jump_rest(c->downtime_seconds);
+	    clock_seconds() + shadow_jump_rest(c->downtime_seconds, c->precopy_seconds);
 	if (all_have_shadows(h)) {
 		h->shadows.failures = 0;
 		h->shadows.bare = false;
 	}
+}
+
+/* Since it spoke last. */
+static void speed_add(struct head *h, const struct head_shadow *s, const struct proto_shadow *say)
+{
+	static const char *const names[] = {"core", "sleep", "weight"};
+	struct report_speed *speed = &h->report.shadows.speed;
+	uint64_t came = say->came_bytes - s->came_bytes, gone = s->log_bytes + came;
+
+	if (say->held < ARRAY_LEN(names))
+		snprintf(speed->held, sizeof(speed->held), "%s", names[say->held]);
+	if (say->held == HELD_BY_SLEEP && h->o->shadow_rate == 0 && !h->shadows.said_sleep) {
+		h->shadows.said_sleep = true;
+		head_say(h, "note: no control group can be made for shadows, so they sleep as much "
+			    "as their share asks for, also while cores are free (HALE_CGROUP, "
+			    "docs/shadows.md)");
+	}
+	if (s->first_at == 0 || say->cpu_ns < s->cpu_ns || say->came_bytes < s->came_bytes ||
+	    gone < say->log_bytes)
+		return;
+	speed->seconds += clock_seconds() - s->said_at;
+	speed->cpu_seconds += (double)(say->cpu_ns - s->cpu_ns) * 1e-9;
+	speed->came_bytes += came;
+	speed->eaten_bytes += gone - say->log_bytes;
 }
 
 void shadows_heard(struct head *h, uint32_t process, const struct proto_shadow *say)
@@ -299,7 +323,9 @@ void shadows_heard(struct head *h, uint32_t process, const struct proto_shadow *
 	if (!h->shadows.of || h->view.lost[process])
 		return;
 	s = &h->shadows.of[process];
+	speed_add(h, s, say);
 	s->log_bytes = say->log_bytes;
+	s->came_bytes = say->came_bytes;
 	energy_turn(h);
 	if (s->first_at > 0 && say->cpu_ns > s->cpu_ns)
 		energy_shadow_worked(h, say->cpu_ns - s->cpu_ns);

@@ -21,6 +21,8 @@ struct report_clone;
 struct head_shadow {
 	uint64_t log_bytes, cpu_ns; /* as it said last */
 	uint64_t cpu_first_ns;
+	uint64_t came_bytes;
+	uint32_t held; /* enum shadow_held */
 	double said_at, first_at; /* 0: it has said nothing yet */
 	bool stopped;		  /* the head ends it: its death is no failure */
 	bool promoted;		  /* it is the main, since the one in the lower slot has died */
@@ -38,6 +40,7 @@ struct head_shadows {
 	unsigned char
 	    *merged;	  /* [ranks]: its set lacked a core for good, and it has joined another */
 	bool unmergeable; /* that was tried, and no other set can take it */
+	bool said_sleep;  /* that no control group can be made */
 	bool bare;	  /* gone back to a checkpoint, which has no shadows: all are to come */
 };
 
@@ -61,6 +64,8 @@ bool shadows_may_return(const struct head *h, uint32_t process);
 /* Which shadow is to jump by a copy in the place of that process; LIVING_NOWHERE: none. */
 uint32_t shadows_jumper(const struct head *h, uint32_t process);
 bool shadows_any_jumps(const struct head *h);
+/* … and while it does, nobody else need stop. */
+bool shadows_jumps_alone(const struct head *h, uint32_t process);
 /* The rank's set lacks a core that does not come back, and there is no spare. */
 bool shadows_set_is_broken(const struct head *h, uint32_t rank);
 /* Its ranks join other sets. False: they can't, and that was said. */

@@ -14,6 +14,11 @@ static void blocked_set(bool suspended)
 static void suspend_start(void)
 {
 	blocked_set(true);
+	if (ckpt_is_alone()) { /* with replicas: nothing is ever between two processes but records */
+		redundant_cut();
+		channel_pause_all();
+		return;
+	}
 	if (redundant_on)
 		redundant_suspend();
 	rendezvous_suspend();
@@ -22,13 +27,16 @@ static void suspend_start(void)
 
 static bool suspend_poll(void)
 {
+	if (ckpt_is_alone())
+		return true;
 	channel_poll_all();
 	return channel_drained_all();
 }
 
 static void save(void)
 {
-	rendezvous_save();
+	if (!ckpt_is_alone())
+		rendezvous_save();
 }
 
 /* A rank may live on another node now, and be reached by another channel. Until that one has let
@@ -49,6 +57,12 @@ void channels_choose(void)
 	match.unsettled = !settled;
 }
 
+static void announce(uint32_t process, uint32_t id)
+{
+	if (redundant_on)
+		redundant_announce(process, id);
+}
+
 static void resume(bool restored)
 {
 	if (redundant_on)
@@ -65,10 +79,19 @@ static void resume(bool restored)
 	blocked_set(false);
 }
 
+static void look(void)
+{
+	if (redundant_on && !match.suspended)
+		match_progress();
+}
+
 void match_checkpoint_init(void)
 {
 	static struct ckpt_participant participant = {
 	    .name = "messages",
+	    .alone = true,
+	    .announce = announce,
+	    .look = look,
 	    .suspend_start = suspend_start,
 	    .suspend_poll = suspend_poll,
 	    .save = save,

@@ -107,6 +107,10 @@ static void head_tell(void)
 	shadow.said_ns = now;
 	say.jump = jump;
 	say.cpu_ns = cpu_ns();
+	say.came_bytes = redundant_bytes_accepted();
+	say.held = link_self()->segment->shadow_rate > 0    ? HELD_BY_SLEEP
+		   : link_self()->segment->shadow_weighed ? HELD_BY_WEIGHT
+							    : HELD_BY_CORE;
 	hale_mute_trim();
 	link_shadow_tell(&say);
 }

@@ -71,6 +71,9 @@ enum proto_type {
 	PROTO_SDC,     /* replicas of a rank have sent different messages; struct proto_sdc */
 	PROTO_SHADOW,  /* how far this shadow is; struct proto_shadow */
 	PROTO_SAID,    /* a sentence of Hale's, not of the program's; struct proto_said */
+	PROTO_KEPT,    /* all keep for the copy of this process, which is to be process `value`;
+			* struct proto_plain */
+	PROTO_JOINED,  /* … it is in the view, and knows what was decided; struct proto_plain */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
 	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */
@@ -145,7 +148,13 @@ struct proto_shadow {
 	uint32_t jump;	    /* 1: the log has more than it is to have, a jump would empty it */
 	uint64_t log_bytes; /* messages and determinants that its program has not come to */
 	uint64_t cpu_ns;    /* that this process has used */
+	uint64_t came_bytes; /* of messages, since it is a shadow */
+	uint32_t held;	     /* enum shadow_held */
+	uint32_t reserved;
 };
+
+/* What makes it slow. */
+enum shadow_held { HELD_BY_CORE, HELD_BY_SLEEP, HELD_BY_WEIGHT };
 
 /* Any packet of a rank. */
 union proto_packet {
@@ -172,6 +181,8 @@ static inline size_t proto_size(uint32_t type)
 	case PROTO_CKPT_STOPPED:
 	case PROTO_MOVED:
 	case PROTO_BECOMES:
+	case PROTO_KEPT:
+	case PROTO_JOINED:
 		return sizeof(struct proto_plain);
 	case PROTO_CKPT_RESUMED:
 	case PROTO_CKPT_WRITTEN:

@@ -54,6 +54,7 @@ struct segment {
 	    shadows;	 /* the second process of each rank is a shadow, of so many a core; 0: no */
 	uint32_t audits; /* 1: slots LIVING_WITNESS are for witnesses (node/living.h) */
 	uint32_t shadow_rate; /* of a core in thousandths, that each may use here; 0: all it gets */
+	uint32_t shadow_weighed; /* 1: control groups hold shadows back */
 	uint64_t bytes;	      /* of the whole segment */
 	uint64_t mailbox_offset;
 	uint64_t address_offset;
@@ -178,7 +179,15 @@ enum ckpt_flag {
 			    * ckpt_path names */
 	CKPT_HOLD = 2048,  /* with LIVE: from the round's beginning to the next request the program
 			    * stands still for a while then and at each change of ckpt_hold */
+	CKPT_ALONE = 16384, /* with STOP, LIVE and CLONE: nobody else stops */
+	CKPT_ANNOUNCE =
+	    32768, /* process ckpt_base - 1 comes as a copy of this one: all are told */
+	CKPT_FLAGS_SUM = CKPT_LZ4 + CKPT_ZSTD + CKPT_TRACK + CKPT_SYNC + CKPT_NOFSYNC +
+			 CKPT_NO_IMAGE + CKPT_TOGETHER + CKPT_LIVE + CKPT_STOP + CKPT_CLONE +
+			 CKPT_DIRECT + CKPT_HELD + CKPT_GIVEN + CKPT_HOLD + CKPT_ALONE +
+			 CKPT_ANNOUNCE,
 };
+_Static_assert(CKPT_FLAGS_SUM == 65535, "each flag has a bit of its own");
 
 static inline struct segment_address *segment_address_of(struct segment *s, uint32_t rank)
 {

@@ -16,6 +16,15 @@ uint32_t shadow_rate(uint32_t wanted, uint32_t size, uint32_t cores)
 	return cores >= wanted ? 0 : rate > 0 ? rate : 1;
 }
 
+uint32_t shadow_weight(uint32_t unit, uint32_t mains, uint32_t shadows, uint32_t rate,
+		       uint32_t cores)
+{
+	double one = rate * 1e-3 / cores, left = 1 - one * shadows;
+	double weight = unit * (mains > 0 ? mains : 1) * one / (left > 0.05 ? left : 0.05);
+
+	return weight > 1 ? (uint32_t)(weight + 0.5) : 1;
+}
+
 uint32_t shadow_set_count(const struct shadow_layout *l)
 {
 	uint32_t count = 0;
@@ -166,11 +175,11 @@ bool shadow_jump_pays(double wait, double pause)
 	return wait > TIMES * pause;
 }
 
-double shadow_jump_rest(double pause)
+double shadow_jump_rest(double pause, double seconds)
 {
 	enum { TIMES = 9 };
 
-	return TIMES * pause;
+	return TIMES * pause > seconds ? TIMES * pause : seconds;
 }
 
 bool shadow_rollback_is_shorter(double wait, double lost, double restart)

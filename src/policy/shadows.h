@@ -55,6 +55,11 @@ uint32_t shadow_cores(uint32_t nranks, uint32_t size);
  */
 uint32_t shadow_rate(uint32_t wanted, uint32_t size, uint32_t cores);
 
+/* The weight of each of so many shadows of which each is to have `rate` thousandths of a core, where
+ * `mains` of weight `unit` want all cores, too. */
+uint32_t shadow_weight(uint32_t unit, uint32_t mains, uint32_t shadows, uint32_t rate,
+		       uint32_t cores);
+
 /* Seconds in which a shadow at full speed does what its main has done beside it in `since` seconds,
  * when it has used `rate` of a core: (1 - sigma) t_f (seed 003, 2.4). */
 double shadow_catch_up(double since, double rate);
@@ -62,9 +67,10 @@ double shadow_catch_up(double since, double rate);
  * `pause`: only where that is short against the wait. */
 bool shadow_jump_pays(double wait, double pause);
 
-/* Seconds after a jump in which its shadow does not jump again: so all stand still for a tenth of the
- * time at most. */
-double shadow_jump_rest(double pause);
+/* Seconds after a jump in which its shadow does not jump again: so whoever stood still for `pause` does
+ * for a tenth of the time at most, and half the time nothing is sent for jumps, which took `seconds`.
+ */
+double shadow_jump_rest(double pause, double seconds);
 /* Catching up takes longer than going back: `lost` seconds of work since the newest checkpoint,
  * which all ranks do again at full speed, and `restart` until they run. */
 bool shadow_rollback_is_shorter(double wait, double lost, double restart);

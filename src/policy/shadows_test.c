@@ -217,6 +217,22 @@ static void shadows_are_slow_where_they_share_no_core(void **state)
 	assert_int_equal(shadow_rate(shadow_cores(4000, 4000), 4000, 1), 1);
 }
 
+/* Of all weights, those of the shadows are as large as their share of the cores. */
+static void weights_share_the_cores_as_rates_do(void **state)
+{
+	for (uint32_t mains = 1; mains <= 8; mains++)
+		for (uint32_t size = 1; size <= mains; size++)
+			for (uint32_t cores = 1; cores < shadow_cores(mains, size); cores++) {
+				uint32_t rate =
+				    shadow_rate(shadow_cores(mains, size), size, cores);
+				double all = mains * shadow_weight(1024, mains, mains, rate, cores);
+				double part = all / (all + mains * 1024.0);
+
+				assert_true(fabs(part * cores / mains - rate * 1e-3) < 0.005);
+			}
+	assert_int_equal(shadow_weight(100, 2, 2, 1, 2), 1);
+}
+
 static void others_jump_where_the_wait_is_long_enough(void **state)
 {
 	assert_true(fabs(shadow_catch_up(100, 0.25) - 75) < 1e-9);
@@ -224,7 +240,8 @@ static void others_jump_where_the_wait_is_long_enough(void **state)
 	assert_true(shadow_jump_pays(1, 0.1));
 	assert_false(shadow_jump_pays(0.3, 0.1));
 	assert_false(shadow_jump_pays(0, 0));
-	assert_true(fabs(shadow_jump_rest(0.1) - 0.9) < 1e-9);
+	assert_true(fabs(shadow_jump_rest(0.1, 0.5) - 0.9) < 1e-9);
+	assert_true(fabs(shadow_jump_rest(0.001, 0.5) - 0.5) < 1e-9);
 	assert_true(shadow_rollback_is_shorter(30, 5, 1));
 	assert_false(shadow_rollback_is_shorter(6, 5, 1));
 }
@@ -254,6 +271,7 @@ int main(void)
 	    cmocka_unit_test(every_layout_isolates_what_it_can),
 	    cmocka_unit_test(what_cannot_be_laid_out_is_refused),
 	    cmocka_unit_test(shadows_are_slow_where_they_share_no_core),
+	    cmocka_unit_test(weights_share_the_cores_as_rates_do),
 	    cmocka_unit_test(others_jump_where_the_wait_is_long_enough),
 	    cmocka_unit_test(energy_is_that_of_the_cores_that_run),
 	};

@@ -123,8 +123,17 @@ struct report_energy {
 	double static_part, mains, shadows, twins;
 };
 
+/* Of all shadows, while they were some: seconds, of these of processor time; what came of messages,
+ * and of that what their programs have come to. */
+struct report_speed {
+	double seconds, cpu_seconds;
+	uint64_t came_bytes, eaten_bytes;
+	char held[8]; /* "core", "sleep", "weight": what makes them slow; "": not known */
+};
+
 struct report_shadows {
 	uint32_t size, sets; /* S; 0: the job has no shadows */
+	struct report_speed speed;
 	struct report_energy energy;
 	struct report_promotion *promotions;
 	size_t promotion_count;
@@ -223,6 +232,8 @@ void report_print_promotion(const struct report_promotion *p, struct json_out *j
 void report_print_jump(const struct report_jump *jump, struct json_out *j);
 /* "energy":{…} into the open object of j, if it is known. */
 void report_print_energy(const struct report_energy *e, struct json_out *j);
+/* "speed":{…} into the open object of j, if it is known. */
+void report_print_speed(const struct report_speed *s, struct json_out *j);
 /* "shadows":{…} into the open object of j, if the job has any. */
 void report_print_shadows(const struct report *r, struct json_out *j);
 void report_add_clone(struct report *r, const struct report_clone *c);

@@ -71,6 +71,23 @@ void report_print_energy(const struct report_energy *e, struct json_out *j)
 	json_close_object(j);
 }
 
+/* The log grows by 1 - sigma of what comes (seed 003, 2.5); g(S) = 1 / sigma (2.2). */
+void report_print_speed(const struct report_speed *s, struct json_out *j)
+{
+	double sigma = s->came_bytes ? (double)s->eaten_bytes / (double)s->came_bytes : 0;
+
+	if (s->seconds <= 0)
+		return;
+	json_open_object(j, "speed");
+	json_string(j, "held_by", s->held);
+	json_double(j, "core_share", s->cpu_seconds / s->seconds);
+	if (sigma > 0) {
+		json_double(j, "sigma", sigma);
+		json_double(j, "g", 1 / sigma);
+	}
+	json_close_object(j);
+}
+
 void report_print_shadows(const struct report *r, struct json_out *j)
 {
 	const struct report_shadows *s = &r->shadows;
@@ -81,6 +98,7 @@ void report_print_shadows(const struct report *r, struct json_out *j)
 	json_uint(j, "sets", s->sets);
 	json_uint(j, "set_size", s->size);
 	report_print_energy(&s->energy, j);
+	report_print_speed(&s->speed, j);
 	json_open_array(j, "promotions");
 	for (size_t i = 0; i < s->promotion_count; i++) {
 		json_open_object(j, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A new agent takes the place of one that has died (docs/nodes.md, 'An agent is replaced'): what it
  * was is in the book, what it held the supervisor has. To the head it is the same one. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,9 @@
 
 /* ---- who lives where ---- */
 
-static hale_status_t view_again(struct agent *a, int slot, struct agent_view *v, struct error *err)
+/* now: the present one, whose segment may be this one's, too; NULL: this is it. */
+static hale_status_t view_again(struct agent *a, int slot, const struct agent_view *now,
+				struct agent_view *v, struct error *err)
 {
 	const struct book_view *b = slot >= 0 ? &a->supervisor.book->views[slot] : NULL;
 	size_t bytes = segment_bytes(a->setup.nranks);
@@ -30,7 +33,11 @@ static hale_status_t view_again(struct agent *a, int slot, struct agent_view *v,
 	memcpy(v->node_of, b->node_of, a->setup.nranks * sizeof(*v->node_of));
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		v->here += v->node_of[r] == a->setup.node;
-	v->segment_fd = supervisor_claim(&a->supervisor, HOLD_SEGMENT, v->generation, NULL);
+	if (now && now->generation == v->generation && now->segment_fd >= 0)
+		v->segment_fd = fcntl(now->segment_fd, F_DUPFD_CLOEXEC, 0);
+	else
+		v->segment_fd =
+		    supervisor_claim(&a->supervisor, HOLD_SEGMENT, v->generation, NULL);
 	if (v->segment_fd < 0)
 		return v->here == 0 ? HALE_OK
 				    : error_set(err, HALE_ERR_STATE, "the ranks' segment is gone");
@@ -69,12 +76,12 @@ static hale_status_t views_again(struct agent *a, const struct book_state *s, st
 {
 	const struct book *b = a->supervisor.book;
 	struct agent_view now;
-	hale_status_t status = view_again(a, s->view, &now, err);
+	hale_status_t status = view_again(a, s->view, NULL, &now, err);
 
 	if (status == HALE_OK)
-		status = view_again(a, s->coming, &a->move.coming, err);
+		status = view_again(a, s->coming, &now, &a->move.coming, err);
 	if (status == HALE_OK)
-		status = view_again(a, s->old, &a->move.old, err);
+		status = view_again(a, s->old, &now, &a->move.old, err);
 	if (status != HALE_OK) {
 		agent_view_drop(a, &now);
 		return status;

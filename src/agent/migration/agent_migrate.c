@@ -106,7 +106,9 @@ static hale_status_t begin(struct agent *a, const struct message *m, struct erro
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a migration");
 	}
 	memcpy(node_of, m->bytes, m->len);
-	status = agent_layout_beside(a, m->id, node_of, &v->coming, err);
+	status = m->flags & MOVE_ALONE
+		     ? agent_layout_shared(a, node_of, &v->coming, err)
+		     : agent_layout_beside(a, m->id, node_of, &v->coming, err);
 	free(node_of);
 	if (status == HALE_OK)
 		status = check_shells(a, err);
@@ -253,9 +255,16 @@ static void take_round(struct agent *a, const struct message *m)
 {
 	struct agent_relay *l = &a->move.relays[m->rank];
 
+	if (m->flags & CKPT_ANNOUNCE)
+		agent_kick(a);
 	if (!agent_moves_out(a, m->rank) || a->ranks[agent_move_source(a, m->rank)].pid == 0)
 		return;
 	a->last_id = m->id;
+	if (m->flags & CKPT_ANNOUNCE) {
+		ask(a, m->rank, m->rank + 1, CKPT_ANNOUNCE);
+		ring(a, m->rank, m->id);
+		return;
+	}
 	l->held = l->due = (m->flags & CKPT_HOLD) != 0;
 	l->round_id = m->id;
 	if (m->base == 0) {
@@ -290,8 +299,8 @@ static void stop_failed(struct agent *a, uint32_t rank, uint32_t id, const struc
 static void take_stop(struct agent *a, const struct message *m)
 {
 	struct error err;
-	bool files = a->move.folder[0] != '\0';
-	uint32_t last = CKPT_STOP | CKPT_LIVE | (files ? CKPT_HELD : 0);
+	bool files = a->move.folder[0] != '\0', alone = agent_move_is_alone(a);
+	uint32_t last = CKPT_STOP | CKPT_LIVE | (files ? CKPT_HELD : 0) | (alone ? CKPT_ALONE : 0);
 
 	a->last_id = m->id;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
@@ -300,7 +309,7 @@ static void take_stop(struct agent *a, const struct message *m)
 			stop_failed(a, r, m->id, &err);
 	/* every mailbox before the first signal, as for a checkpoint */
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
-		if (!agent_has(a, r))
+		if (!agent_has(a, r) || alone)
 			continue;
 		ask(a, r, files ? 0 : 1, agent_moves_out(a, r) ? last : CKPT_STOP);
 		a->move.relays[r].made = files && agent_moves_out(a, r);
@@ -311,7 +320,8 @@ static void take_stop(struct agent *a, const struct message *m)
 			ask(a, r, 1, last);
 	a->move.stop_id = m->id;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		if (agent_has(a, r) && a->ranks[r].pid > 0)
+		if (alone ? agent_is_cloned(a, r) && agent_moves_out(a, r)
+			  : agent_has(a, r) && a->ranks[r].pid > 0)
 			ring(a, r, m->id);
 }
 
@@ -389,6 +399,8 @@ static void take_go(struct agent *a, const struct message *m)
 			position[i] =
 			    atomic_load(&segment_mailbox(v->old.segment, r)->stream_taken[i]);
 		carry_streams(a, r, was_here ? position : v->relays[r].position);
+		if (!was_here) /* before it looks who lives */
+			atomic_store(&agent_mailbox(a, r)->lost, 0);
 		/* The copy's output waits until all that the old process printed is taken. */
 		for (int i = 0; !was_here && i < 2; i++)
 			loop_remove(&a->loop, &a->ranks[r].out[i].source);
@@ -397,12 +409,13 @@ static void take_go(struct agent *a, const struct message *m)
 		if (!was_here && a->ranks[r].conn)
 			agent_conn_welcome(a, a->ranks[r].conn, r);
 	}
+	agent_weights_place(a);
 }
 
 static void take_release(struct agent *a, const struct message *m)
 {
 	struct agent_move *v = &a->move;
-	bool files = v->folder[0] != '\0';
+	bool files = v->folder[0] != '\0', alone = agent_move_is_alone(a);
 	uint32_t id = v->id;
 
 	for (uint32_t r = 0; r < a->setup.nranks; r++) {
@@ -415,6 +428,8 @@ static void take_release(struct agent *a, const struct message *m)
 				stream_resume(&a->ranks[r].out[i]);
 			continue;
 		}
+		if (alone)
+			continue;
 		box = segment_mailbox(v->old.segment, r);
 		/* its descriptors, until it writes them there itself */
 		memcpy(agent_mailbox(a, r)->own_fd, box->own_fd, sizeof(box->own_fd));
@@ -432,6 +447,8 @@ static void take_release(struct agent *a, const struct message *m)
 		supervisor_watch(&a->supervisor, r, 0);
 	}
 	agent_move_drop(a);
+	if (alone)
+		agent_kick(a);
 	if (files)
 		agent_send(a, &(struct message){.type = MSG_MOVE_CANCELLED, .id = id});
 	agent_reap_soon(a); /* copies that have ended before */

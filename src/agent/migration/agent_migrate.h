@@ -75,6 +75,15 @@ void agent_move_spawn(struct agent *a, const struct message *m, const char *sink
 void agent_move_first_round(struct agent *a, uint32_t rank, bool given);
 void agent_move_not_spawned(struct agent *a, uint32_t rank, const struct error *err);
 
+/* agent_alone.c: a copy that comes while all others run */
+bool agent_move_is_alone(const struct agent *a);
+/* As agent_layout_beside, with the segment of now. */
+hale_status_t agent_layout_shared(struct agent *a, const uint32_t *node_of, struct agent_view *v,
+				  struct error *err);
+/* Processes of this node that compute look at what has come, again and again until the move is
+ * over here. */
+void agent_kick(struct agent *a);
+
 /* agent_relay.c */
 hale_status_t agent_relays_begin(struct agent *a, struct error *err);
 /* Closed ones of all ranks. False: no memory. */

@@ -171,6 +171,7 @@ static void take_hello(struct agent_conn *c, const struct proto_hello *h)
 	r->mpi = h->mpi != 0;
 	/* checkpoints are only taken between Init and Finalize */
 	r->initialized = h->restored != 0;
+	agent_weights_place(a);
 	agent_send(a, &(struct message){.type = MSG_HELLO,
 					.rank = h->rank,
 					.value = c->peer,

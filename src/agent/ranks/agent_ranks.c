@@ -84,6 +84,7 @@ void agent_ranks_destroy(struct agent *a)
 	stdin_sink_close(&a->streams.stdin_sink);
 	segment_drop(a);
 	pin_plan_fini(&a->machine.pin);
+	agent_weights_end(a);
 	free(a->view.node_of);
 	free(a->machine.of);
 	free(a->ranks);
@@ -245,6 +246,10 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 	a->view.segment->shadows = a->setup.shadows;
 	a->view.segment->audits = (a->setup.flags & SETUP_AUDITS) != 0;
 	a->view.segment->shadow_rate = agent_shadow_rate(a);
+	if (a->setup.shadow_rate == 0 && agent_weights_begin(a, a->view.segment->shadow_rate)) {
+		a->view.segment->shadow_rate = 0;
+		a->view.segment->shadow_weighed = 1;
+	}
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		if (a->view.node_of[r] == LIVING_NOWHERE)
 			atomic_store(&segment_mailbox(a->view.segment, r)->lost, 1);
@@ -301,7 +306,7 @@ static int free_slot(const struct agent *a)
 	return slot % BOOK_VIEWS;
 }
 
-static void write_view(struct agent *a, uint32_t generation, const uint32_t *node_of)
+void agent_view_write(struct agent *a, uint32_t generation, const uint32_t *node_of)
 {
 	struct book_view *v;
 	int slot = free_slot(a);
@@ -323,7 +328,7 @@ static hale_status_t layout(struct agent *a, uint32_t generation, const uint32_t
 	if (!a->view.node_of)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for %u ranks", nranks);
 	memcpy(a->view.node_of, node_of, nranks * sizeof(*node_of));
-	write_view(a, generation, node_of);
+	agent_view_write(a, generation, node_of);
 	a->view.generation = generation;
 	a->view.here = 0;
 	for (uint32_t r = 0; r < nranks; r++)
@@ -366,7 +371,8 @@ void agent_view_drop(struct agent *a, struct agent_view *v)
 		munmap(v->segment, v->segment->bytes);
 	if (v->segment_fd >= 0) {
 		close(v->segment_fd);
-		agent_drop_later(a, HOLD_SEGMENT, v->generation);
+		if (v->generation != a->view.generation) /* else it is that of now, shared */
+			agent_drop_later(a, HOLD_SEGMENT, v->generation);
 	}
 	free(v->node_of);
 	*v = (struct agent_view){.segment_fd = -1, .slot = -1};

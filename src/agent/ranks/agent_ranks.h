@@ -51,6 +51,8 @@ struct agent_rank {
 	double still_since; /* somebody has stopped it; 0: nobody has */
 	uint64_t heartbeat; /* of its MPI calls, as it was seen last */
 	double cpu_then;    /* processor time by then */
+	pid_t weighed;	    /* its process that is in a group of agent_weights.c; 0: none */
+	int weighed_as;	    /* … in which */
 	bool aborted;	    /* has called MPI_Abort with that code */
 	int abort_code;
 	/* bytes that went to the head, and of which it has not said yet that they are printed:
@@ -76,6 +78,17 @@ struct agent_machine {
 	uint32_t crowd; /* ranks of the job on this machine, when pins were planned */
 	struct pin_plan pin;
 	char libdir[PATH_MAX]; /* of our libraries, on this machine; "": not looked for yet */
+};
+
+/* Control groups, where shadows share the cores of mains (agent_weights.c). */
+enum { WEIGHTS_MAINS, WEIGHTS_SHADOWS };
+struct agent_weights {
+	bool on;
+	char parent[PATH_MAX], group[2][PATH_MAX];
+	const char *file;
+	uint32_t unit; /* a main's weight */
+	uint32_t rate; /* of a core in thousandths, that each shadow is to have */
+	uint32_t here[2];
 };
 
 /* Where the processes of ranks call. */
@@ -106,6 +119,11 @@ void agent_hang_start(struct agent *a);
 void agent_hang_stop(struct agent *a);
 /* agent_flip.c: of MSG_INJECT, "flip:…" */
 void agent_flip(struct agent *a, const struct message *m);
+/* agent_weights.c: shadows are to have so much of a core each, in thousandths, and weights see to
+ * it. False: no group can be had. place: processes are here, or have other roles, than before. */
+bool agent_weights_begin(struct agent *a, uint32_t rate);
+void agent_weights_place(struct agent *a);
+void agent_weights_end(struct agent *a);
 /* agent_view.c */
 void agent_view(struct agent *a, const struct message *m);
 
@@ -119,6 +137,8 @@ hale_status_t agent_layout(struct agent *a, uint32_t generation, const uint32_t 
 hale_status_t agent_layout_beside(struct agent *a, uint32_t generation, const uint32_t *node_of,
 				  struct agent_view *v, struct error *err);
 void agent_view_swap(struct agent *a, struct agent_view *v);
+/* Writes the present layout down in the book. */
+void agent_view_write(struct agent *a, uint32_t generation, const uint32_t *node_of);
 void agent_view_drop(struct agent *a, struct agent_view *v);
 hale_status_t agent_spawn_rank(struct agent *a, const struct message *m, struct error *err);
 /* The environment of a process for `rank`. sink: the image or stream that the process is to become;

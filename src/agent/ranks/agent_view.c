@@ -11,13 +11,17 @@ void agent_view(struct agent *a, const struct message *m)
 		return;
 	a->replicas_view = m->id;
 	for (uint32_t p = 0; p < a->setup.nranks; p++) {
-		if (!lost[p])
+		if (!lost[p]) { /* or a copy has come (agent_alone.c) */
+			if (atomic_load(&segment_mailbox(a->view.segment, p)->lost) != 0)
+				atomic_store(&segment_mailbox(a->view.segment, p)->lost, 0);
 			continue;
+		}
 		atomic_store(&segment_mailbox(a->view.segment, p)->lost, lost[p]);
 		a->view.node_of[p] = a->supervisor.book->views[a->view.slot].node_of[p] =
 		    LIVING_NOWHERE;
 	}
 	atomic_store(&a->view.segment->view, m->id);
+	agent_weights_place(a);
 	/* also those that sleep in a long wait, for a message of who has died */
 	for (uint32_t p = 0; p < a->setup.nranks; p++)
 		if (agent_has(a, p) && !lost[p])

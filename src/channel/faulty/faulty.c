@@ -215,6 +215,20 @@ static void faulty_forget(uint32_t rank)
 			inner[i]->forget(rank);
 }
 
+static void faulty_renew(uint32_t rank)
+{
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->renew)
+			inner[i]->renew(rank);
+}
+
+static void faulty_pause(void)
+{
+	for (size_t i = 0; i < inner_count; i++)
+		if (inner[i]->pause)
+			inner[i]->pause();
+}
+
 static bool faulty_settled(void)
 {
 	for (size_t i = 0; i < inner_count; i++)
@@ -318,6 +332,8 @@ void channel_faulty_wrap(const struct channel_ops *const *list, size_t count,
 	first->drained = faulty_drained;
 	first->resume = faulty_resume;
 	first->forget = faulty_forget;
+	first->renew = faulty_renew;
+	first->pause = faulty_pause;
 	first->settled = faulty_settled;
 	first->close = faulty_close;
 }

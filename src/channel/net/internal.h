@@ -168,6 +168,8 @@ void stream_spares_free(void);
 /* ---- peers.c ---- */
 /* Connects as soon as that is possible, in progress. */
 void peer_want(uint32_t rank);
+/* Nothing is left of the connection. Not from within a call of the wire. */
+void peer_drop(uint32_t rank);
 void peer_up(uint32_t rank);
 void peer_broke(uint32_t rank, const char *why);
 void peer_reached(uint32_t rank);

@@ -517,6 +517,24 @@ static bool net_carry(struct carry *c)
 	return true;
 }
 
+static void net_renew(uint32_t rank)
+{
+	struct net_peer *p = &net.peer[rank];
+	if (net.open)
+		peer_drop(rank);
+	net_forget(rank);
+	p->away = rank != net.rank && (net.all || !segment_here(link_self()->segment, rank));
+}
+
+/* Of what is on its way nothing has to arrive before: it is kept, here or in the image, and comes
+ * over the next connections. */
+static void net_pause(void)
+{
+	if (net.open)
+		net_poll(); /* what was given up meanwhile is behind the image, too */
+	wire_stop();
+}
+
 static bool net_settled(void)
 {
 	return !net.late;
@@ -546,6 +564,8 @@ const struct channel_ops channel_net = {
     .resume = net_resume,
     .forget = net_forget,
     .carry = net_carry,
+    .renew = net_renew,
+    .pause = net_pause,
     .settled = net_settled,
     .used = net_used,
     .close = net_close,

@@ -17,7 +17,7 @@ void peer_want(uint32_t rank)
 	net.attention = true;
 }
 
-static void drop(uint32_t rank)
+void peer_drop(uint32_t rank)
 {
 	struct net_peer *p = &net.peer[rank];
 	p->up = p->broken = p->called = false;
@@ -153,7 +153,7 @@ static bool attend(uint32_t rank)
 		if (p->up && leads_on(rank, address, length))
 			return true;
 		if (p->up || p->broken || p->called)
-			drop(rank);
+			peer_drop(rank);
 		p->left = length == 0;
 	}
 	p->wanted |= p->told_at != 0;
@@ -164,7 +164,7 @@ static bool attend(uint32_t rank)
 	if (p->retry_at > clock_ns())
 		return false;
 	if (p->broken)
-		drop(rank);
+		peer_drop(rank);
 	connect_try(rank, address, length);
 	return p->up || p->called;
 }

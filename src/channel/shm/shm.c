@@ -396,6 +396,40 @@ static bool shm_carry(struct carry *c)
 	return true;
 }
 
+/* ---- a process that comes while others run ---- */
+
+static void ring_clear(struct shm_ring *ring)
+{
+	for (uint32_t i = 0; i < SHM_SLOTS; i++)
+		atomic_store_explicit(&ring->slot[i].sequence, 0, memory_order_relaxed);
+	atomic_store(&ring->freed, 0);
+}
+
+static bool is_listed(uint32_t peer)
+{
+	for (uint32_t i = 0; i < shm.nhere; i++)
+		if (shm.here[i] == peer)
+			return true;
+	return false;
+}
+
+/* Nobody but this process touches the rings between the two before it has answered. */
+static void shm_renew(uint32_t peer)
+{
+	if (!shm_reaches(peer))
+		return;
+	struct outgoing *out = &shm.out[peer];
+	struct incoming *in = &shm.in[peer];
+	out->tail = out->data_tail = out->freed = out->data_freed = 0;
+	in->cursor = in->data_cursor = in->told = in->data_told = 0;
+	ring_clear(out->ring);
+	ring_clear(in->ring);
+	atomic_store(stamp(shm.rank, peer), 0);
+	atomic_store(stamp(peer, shm.rank), 0);
+	if (!is_listed(peer))
+		shm.here[shm.nhere++] = peer;
+}
+
 const struct channel_ops channel_shm = {
     .name = "shm",
     .open = shm_open,
@@ -412,6 +446,7 @@ const struct channel_ops channel_shm = {
     .drained = shm_drained,
     .resume = shm_resume,
     .carry = shm_carry,
+    .renew = shm_renew,
     .close = shm_close,
     .eager_max = &eager_max,
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* What any part of the head may ask of a job's shadows. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
 #include "base/clock.h"
@@ -79,6 +80,15 @@ bool shadows_any_jumps(const struct head *h)
 		if (!h->view.lost[p] && h->shadows.of[p].jumps)
 			return true;
 	return false;
+}
+
+/* HALE_JUMP_ALONE=0: all stop, as they do after failures; for comparing. Another head would not know
+ * which of the two shadows that live for a moment is the new one. */
+bool shadows_jumps_alone(const struct head *h, uint32_t process)
+{
+	const char *wanted = getenv("HALE_JUMP_ALONE"), *why = h->shadows.of[process].jumps;
+
+	return why && strcmp(why, "log") == 0 && h->o->head_grace == 0 && !(wanted && strcmp(wanted, "0") == 0);
 }
 
 void shadows_stop(struct head *h, uint32_t process)

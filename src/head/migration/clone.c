@@ -208,14 +208,35 @@ static void plan_take(struct head *h, const struct clone_plan *c)
 	h->node_set.placement.node_of[c->process] = h->node_set.placement.node_of[c->source];
 }
 
+/* Logs are full: nobody else is concerned. The longest one comes first. After a failure all wait
+ * anyway, and stop together; so they do when it has come to nothing before. NULL: together. */
+static const struct clone_plan *jumps_alone(const struct head *h, const struct clone_plan *plan,
+					    uint32_t count)
+{
+	const struct clone_plan *best = NULL;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct clone_plan *c = &plan[i];
+
+		if (c->replaces == LIVING_NOWHERE || h->moves.clones.again > 0 ||
+		    !shadows_jumps_alone(h, c->replaces))
+			return NULL;
+		if (!best || h->shadows.of[c->replaces].log_bytes >
+				 h->shadows.of[best->replaces].log_bytes)
+			best = c;
+	}
+	return best;
+}
+
 static hale_status_t begin(struct head *h, const struct clone_plan *plan, uint32_t count,
-			   struct error *err)
+			   bool alone, struct error *err)
 {
 	struct migration *v = migrate_create(h, h->node_set.placement.node_of[plan[0].source]);
 
 	if (!v)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for a clone");
 	v->cloned = true;
+	v->alone = alone;
 	v->to = plan[0].to;
 	memcpy(v->coming, h->node_set.placement.node_of, h->nranks * sizeof(*v->coming));
 	for (uint32_t p = 0; p < h->nranks; p++)
@@ -300,8 +321,12 @@ static void turn(void *arg)
 		shadows_merge(h);
 		count = plan_make(h, plan, &broken);
 	}
-	if (count > 0 && may_begin(h)) /* one that can't be made is not to be in the way of all */
-		begun = begin(h, plan, h->moves.clones.again > 0 ? 1 : count, &err) == HALE_OK;
+	if (count > 0 && may_begin(h)) { /* one that can't be made is not to be in the way of all */
+		const struct clone_plan *one = jumps_alone(h, plan, count);
+		bool single = one || h->moves.clones.again > 0;
+
+		begun = begin(h, one ? one : plan, single ? 1 : count, one != NULL, &err) == HALE_OK;
+	}
 	free(plan);
 	if (begun)
 		return;
@@ -468,11 +493,26 @@ void clone_goes(struct head *h)
 
 		if (before == LIVING_NOWHERE)
 			continue;
+		any = true;
+		if (v->alone) /* until its main knows of the copy (clone_done) */
+			continue;
 		shadows_stop(h, before);
-		v->movers[before].resumed = any = true;
+		v->movers[before].resumed = true;
 	}
 	if (any)
 		head_view_changed(h);
+}
+
+/* All that its main decides its shadow knows, and perhaps the copy does not. */
+void clone_source_lost(struct head *h, uint32_t process)
+{
+	const struct migration *v = h->moves.now;
+
+	if (!v || !v->alone || v->phase != RELEASING || v->movers[process].resumed)
+		return;
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (v->movers[p].moves && v->movers[p].source == process && !h->view.lost[p])
+			shadows_stop(h, p);
 }
 
 void clone_stays(struct head *h)
@@ -509,9 +549,9 @@ static void copy_say(struct head *h, uint32_t process, const struct report_clone
 		head_say(
 		    h,
 		    "rank %u: its shadow has jumped, by %s from its main and %s that it had; it "
-		    "took %s, and the program stood still for %s",
+		    "took %s, and %s stood still for %s",
 		    c->rank, units_show_bytes(m->bytes, sent), units_show_bytes(m->same, same),
-		    took, stood);
+		    took, h->moves.now->alone ? "its main alone" : "the program", stood);
 	else
 		head_say(
 		    h,
@@ -554,6 +594,10 @@ static void copy_done(struct head *h, uint32_t process, double now)
 		m->replaces == LIVING_NOWHERE ? now - h->moves.clones.died_at[process] : 0,
 	};
 
+	if (v->alone) {
+		c.precopy_seconds = now - v->began - v->pause;
+		c.downtime_seconds = v->pause;
+	}
 	snprintf(c.from, sizeof(c.from), "%s", node_set_node_of(&h->node_set, m->source)->name);
 	snprintf(c.to, sizeof(c.to), "%s", h->node_set.nodes[v->coming[process]].name);
 	if (!h->view.audits && !was_told(h, &c)) { /* visits tell of theirs */
@@ -571,6 +615,9 @@ void clone_done(struct head *h)
 	const struct migration *v = h->moves.now;
 	double now = clock_seconds();
 
+	for (uint32_t p = 0; v->alone && p < h->nranks; p++)
+		if (v->movers[p].moves && !h->view.lost[v->movers[p].replaces])
+			shadows_stop(h, v->movers[p].replaces);
 	for (uint32_t p = 0; p < h->nranks; p++)
 		if (v->movers[p].moves)
 			copy_done(h, p, now);
@@ -586,9 +633,17 @@ void clone_lost_one(struct head *h)
 
 	if (!v)
 		return;
-	if (v->phase < GOING)
+	if (v->phase < GOING) {
 		migrate_give_up(h, "another process has died meanwhile");
-	else if (v->phase == RELEASING)
+		return;
+	}
+	for (uint32_t p = 0; v->alone && p < h->nranks; p++)
+		if (v->movers[p].moves &&
+		    (h->view.lost[p] || h->view.lost[v->movers[p].source])) {
+			migrate_alone_failed(h, "a process of its rank has died meanwhile");
+			return;
+		}
+	if (v->phase == RELEASING)
 		migrate_over_if_resumed(h);
 }
 

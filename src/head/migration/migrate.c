@@ -46,7 +46,8 @@ bool migrate_leaves(const struct head *h, const struct node *n, bool *gone)
 
 bool migrate_stops(const struct head *h)
 {
-	return h->moves.now && h->moves.now->phase >= STOPPING && h->moves.now->phase != CANCELLING;
+	return h->moves.now && h->moves.now->phase >= STOPPING &&
+	       h->moves.now->phase != CANCELLING && !h->moves.now->alone;
 }
 
 /* ---- the end ---- */
@@ -119,6 +120,20 @@ void migrate_cancelled(struct head *h)
 {
 	if (!migrate_all_answered(h))
 		return;
+	node_set_tell_all(&h->node_set, &(struct message){.type = MSG_MOVE_OVER, .id = h->ckpt.id});
+	stays(h);
+}
+
+/* Its copy has been let go: it is a process as any other, and not needed any more. */
+void migrate_alone_failed(struct head *h, const char *why)
+{
+	struct migration *v = h->moves.now;
+
+	snprintf(v->why, sizeof(v->why), "%s", why);
+	for (uint32_t p = 0; p < h->nranks; p++)
+		if (v->movers[p].moves && !h->view.lost[p])
+			shadows_stop(h, p);
+	head_view_changed(h);
 	node_set_tell_all(&h->node_set, &(struct message){.type = MSG_MOVE_OVER, .id = h->ckpt.id});
 	stays(h);
 }
@@ -316,7 +331,7 @@ static void look(void *arg)
 		migrate_give_up(h, why);
 	} else if (now - v->moved_at > migrate_patience() && v->phase < GOING) {
 		migrate_give_up(h, "nothing has moved for too long");
-	} else if (now - v->moved_at > migrate_patience() && v->phase < CANCELLING) {
+	} else if (now - v->moved_at > migrate_patience() && v->phase < CANCELLING && !v->alone) {
 		end_hanging(h);
 	}
 	if (h->moves.now == v)
@@ -361,6 +376,7 @@ bool migrate_checked(struct head *h, const struct error *err)
 	watch_nodes(h);
 	node_set_tell_all(&h->node_set, &(struct message){.type = MSG_MOVE_BEGIN,
 							  .id = v->generation,
+							  .flags = v->alone ? MOVE_ALONE : 0,
 							  .text = v->folder ? v->folder : "",
 							  .bytes = v->coming,
 							  .len = h->nranks * sizeof(*v->coming)});

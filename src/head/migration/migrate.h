@@ -126,6 +126,9 @@ bool clone_places(const struct head *h, struct clone_places *p);
 void clone_places_fini(struct clone_places *p);
 /* A process has died, and its rank goes on in another one. */
 void clone_lost_one(struct head *h);
+/* The view has just lost that process: a copy of it that comes alone and does not know yet all that
+ * it has decided goes with it. */
+void clone_source_lost(struct head *h, uint32_t process);
 void clone_end(struct head *h);
 
 /* All ranks stay; nothing if it is too late for that, or none is under way. */

@@ -13,7 +13,16 @@
 
 enum { MIGRATE_STEPS_MAX = 32 };
 
-enum migration_phase { CHECKING, PREPARING, AHEAD, STOPPING, GOING, RELEASING, CANCELLING };
+enum migration_phase {
+	CHECKING,
+	PREPARING,
+	AHEAD,
+	ANNOUNCING, /* alone: all are to keep for the copy */
+	STOPPING,
+	GOING,
+	RELEASING,
+	CANCELLING
+};
 
 /* One that has not begun. */
 struct migrate_wish {
@@ -55,6 +64,8 @@ struct migration {
 	uint32_t id;		  /* of the wish; 0: another head's */
 	uint32_t from, to;	  /* to == from: anywhere */
 	bool cloned;		  /* movers are copies of processes that stay (clone.c) */
+	bool alone;		  /* … one copy, for which nobody but its source stops */
+	double pause;		  /* alone: for so many seconds */
 	double quiet_at, gone_at; /* all stood still; the copy was told to go */
 	char target[256];	  /* for sentences */
 	char *folder;		  /* for files; NULL: streams */
@@ -80,6 +91,8 @@ double migrate_patience(void);	   /* seconds in which nothing may happen */
 void migrate_turn(struct head *h); /* none is under way: the next one may begin */
 
 /* migrate.c */
+/* Alone, after GO: the copy ends, and all is as before. */
+void migrate_alone_failed(struct head *h, const char *why);
 /* Takes the folder. */
 void migrate_come_to_nothing(struct head *h,
 			     const char *why); /* with a rollback, or the job's end */

@@ -18,6 +18,7 @@ enum { STREAMS = 4, FRESHENINGS = 4 };
 
 /* A rest that has grown by more than this factor is worth another round. */
 #define GROWN	      1.25
+#define ALONE_SECONDS 0.25
 #define GRACE_SECONDS 0.3 /* for the sentence of a rank whose copy has ended */
 
 /* ---- the change ---- */
@@ -31,10 +32,16 @@ static bool all_movers(const struct head *h, size_t flag)
 	return true;
 }
 
+/* Does the process stop? */
+static bool takes_part(const struct head *h, uint32_t process)
+{
+	return !h->moves.now->alone || clone_mover(h, process) != process;
+}
+
 static bool all_stopped(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (head_rank_alive(h, r) && !h->moves.now->movers[r].stopped)
+		if (head_rank_alive(h, r) && takes_part(h, r) && !h->moves.now->movers[r].stopped)
 			return false;
 	return true;
 }
@@ -53,7 +60,8 @@ static void go_if_whole(struct head *h)
 		return;
 	v->phase = GOING;
 	v->moved_at = v->gone_at = clock_seconds();
-	h->node_set.generation = v->generation;
+	if (!v->alone)
+		h->node_set.generation = v->generation;
 	h->node_set.let_go = true;
 	head_save(h);
 	node_set_tell_all(&h->node_set,
@@ -67,7 +75,7 @@ static void go_if_whole(struct head *h)
 bool migrate_all_resumed(const struct head *h)
 {
 	for (uint32_t r = 0; r < h->nranks; r++)
-		if (!h->moves.now->movers[r].moves && head_rank_alive(h, r) &&
+		if (!h->moves.now->movers[r].moves && head_rank_alive(h, r) && takes_part(h, r) &&
 		    !h->moves.now->movers[r].resumed)
 			return false;
 	return true;
@@ -128,12 +136,33 @@ bool migrate_ended(struct head *h, uint32_t rank, int status)
 
 /* ---- rounds ---- */
 
+/* All keep for the copy what they send from now on; who computes is interrupted for a moment. */
+static void announce(struct head *h)
+{
+	struct migration *v = h->moves.now;
+
+	v->phase = ANNOUNCING;
+	v->moved_at = clock_seconds();
+	h->ckpt.id++;
+	for (uint32_t r = 0; r < h->nranks; r++)
+		if (v->movers[r].moves)
+			node_set_tell_all(&h->node_set, &(struct message){.type = MSG_MOVE_ROUND,
+									  .rank = r,
+									  .id = h->ckpt.id,
+									  .base = 1,
+									  .flags = CKPT_ANNOUNCE});
+}
+
 static void stop_all(struct head *h)
 {
 	struct migration *v = h->moves.now;
 
 	if (head_any_finalized(h) || !head_all_ready(h)) {
 		migrate_give_up(h, "the program is about to end");
+		return;
+	}
+	if (v->alone && v->phase != ANNOUNCING) {
+		announce(h);
 		return;
 	}
 	v->phase = STOPPING;
@@ -185,7 +214,7 @@ static bool freshen(struct head *h)
 	double now = clock_seconds(), at_once = v->ranks > STREAMS ? (double)v->ranks / STREAMS : 1;
 	bool any = false;
 
-	if (v->freshened == FRESHENINGS)
+	if (v->freshened == FRESHENINGS || v->alone)
 		return false;
 	for (uint32_t r = 0; r < h->nranks; r++) {
 		struct mover *m = &v->movers[r];
@@ -230,7 +259,14 @@ static void next(struct head *h)
 		stop_all(h);
 }
 
-static void plan(struct mover *m)
+/* A last round for which nobody stands still may take its time: rounds before it only see to it that
+ * others do not keep their messages for long. */
+static bool is_small_enough(const struct mover *m)
+{
+	return m->steps >= 2 || m->step[0].seconds < ALONE_SECONDS;
+}
+
+static void plan(struct mover *m, bool alone)
 {
 	const struct live_bounds bounds = {.held = m->held};
 
@@ -239,12 +275,12 @@ static void plan(struct mover *m)
 		m->small = true;
 		break;
 	case LIVE_HOLD:
-		m->held++;
+		m->held += !alone;
 		break;
 	case LIVE_AGAIN:
 		break;
 	}
-	m->small = m->small || m->steps == MIGRATE_STEPS_MAX;
+	m->small = m->small || m->steps == MIGRATE_STEPS_MAX || (alone && is_small_enough(m));
 }
 
 static void take_round(struct head *h, uint32_t rank, const struct proto_ckpt *p)
@@ -266,7 +302,7 @@ static void take_round(struct head *h, uint32_t rank, const struct proto_ckpt *p
 		m->step[m->steps++] =
 		    (struct live_step){p->bytes + p->same, p->seconds, p->interval};
 	if (!m->small)
-		plan(m);
+		plan(m, v->alone);
 	next(h);
 }
 
@@ -309,8 +345,20 @@ bool migrate_packet(struct head *h, uint32_t rank, const union proto_packet *p)
 		    v->phase < CANCELLING)
 			take_stopped(h, rank);
 		break;
+	case PROTO_KEPT:
+		if (v->phase == ANNOUNCING && clone_mover(h, rank) != rank)
+			stop_all(h);
+		break;
+	case PROTO_JOINED:
+		if (v->phase == RELEASING && clone_mover(h, rank) != rank) {
+			v->movers[rank].resumed = true;
+			migrate_over_if_resumed(h);
+		}
+		break;
 	case PROTO_CKPT_RESUMED:
-		if (v->phase == RELEASING && p->ckpt.id == v->stop_id) {
+		if (v->alone && p->ckpt.id == v->stop_id)
+			v->pause = (double)p->ckpt.pause_ns * 1e-9;
+		else if (v->phase == RELEASING && p->ckpt.id == v->stop_id) {
 			v->movers[rank].resumed = true;
 			migrate_over_if_resumed(h);
 		}

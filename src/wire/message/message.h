@@ -50,10 +50,11 @@ enum { STDIN_WINDOW = 65536 };
 	M(MSG_ATTACH, "i")   /* a new head, of epoch i, takes over; the first one on a session */  \
 	M(MSG_PASSED, "rvn") /* rank's stream v is printed up to n */                              \
 	M(MSG_MOVE_BEGIN,                                                                          \
-	  "itx") /* ranks are to live there, in segments of generation i; t: folder */             \
+	  "iftx") /* ranks are to live there, in segments of generation i; t: folder; */           \
+	/* f: enum move_flag */                                                                    \
 	M(MSG_MOVE_SINK, "rpts") /* as SPAWN: who becomes rank's copy */                           \
 	M(MSG_MOVE_ROUND,                                                                          \
-	  "ribfx") /* rank: round i of its copy; b 0: first; f: CKPT_HOLD; x: where to call */     \
+	  "ribfx") /* rank: round i of its copy; b 0: first; f: CKPT_HOLD, CKPT_ANNOUNCE; x: where */ \
 	M(MSG_MOVE_STOP, "i")	 /* all ranks stop; the last round of those that move */           \
 	M(MSG_MOVE_GO, "i")	 /* the new segments count; copies may run */                      \
 	M(MSG_MOVE_RELEASE, "i") /* all other ranks go on in the new segments */                   \
@@ -121,6 +122,9 @@ enum copy_kind {
 	COPY_SHARED,  /* from this node into folder s */
 	COPY_FETCH,   /* is to be whole on this node: from folder s of the one at t, "": this one */
 };
+
+/* ALONE: a copy comes while all others run, into the segments that there are. */
+enum move_flag { MOVE_ALONE = 1 };
 
 enum hello_flag { HELLO_MPI = 1, HELLO_RESTORED = 2 };
 
