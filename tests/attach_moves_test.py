@@ -17,20 +17,6 @@ def mortal(s):
     return {**preload(s), "HALE_DIES_HEAD": "1"}
 
 
-def deaths_at(s, *calls):
-    shutil.rmtree(s.path("deaths"), ignore_errors=True)
-    os.mkdir(s.path("deaths"))
-    for n in calls:
-        s.write(f"deaths/{n}", "")
-    s.write("deaths/at-go", "")
-
-
-def no_more_deaths(s):
-    shutil.rmtree(s.path("deaths"))
-    os.mkdir(s.path("deaths"))
-    time.sleep(0.1)  # who has just seen that it is to die does
-
-
 def start_mortal(s, env, *options, ranks=6):
     job = s.hale_start(ranks, "env", "-u", "LD_PRELOAD", steps(s), 0, 5, options=[*GRACE, *options],
                        env=env)

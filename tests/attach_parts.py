@@ -155,3 +155,17 @@ def heads_killed_at_random(s, first, longest, rng):
     heads[-1].until_says("has a head again|all ranks run again")
     goes_on(heads[-1], *heads)
     return heads
+
+
+def deaths_at(s, *calls):
+    shutil.rmtree(s.path("deaths"), ignore_errors=True)
+    os.mkdir(s.path("deaths"))
+    for n in calls:
+        s.write(f"deaths/{n}", "")
+    s.write("deaths/at-go", "")
+
+
+def no_more_deaths(s):
+    shutil.rmtree(s.path("deaths"))
+    os.mkdir(s.path("deaths"))
+    time.sleep(0.1)  # who has just seen that it is to die does

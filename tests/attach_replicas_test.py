@@ -164,20 +164,6 @@ def heads_are_killed_at_any_moment(s):
 
 # ---- a clone from GO on ----
 
-def deaths_at(s, *calls):
-    shutil.rmtree(s.path("deaths"), ignore_errors=True)
-    os.mkdir(s.path("deaths"))
-    for n in calls:
-        s.write(f"deaths/{n}", "")
-    s.write("deaths/at-go", "")
-
-
-def no_more_deaths(s):
-    shutil.rmtree(s.path("deaths"))
-    os.mkdir(s.path("deaths"))
-    time.sleep(0.1)  # who has just seen that it is to die does
-
-
 @test
 def wherever_the_head_dies_after_go_of_a_clone_the_copy_lives(s):
     """Before or after any of its system calls (programs/dies_at.c), and the next head, too."""

@@ -4,31 +4,8 @@
 # the model notices ten ways of doing it wrong. One program for all runs, which reads its settings from
 # the environment. HALE_LONG=1: larger ones.
 set -eu
-command -v spin >/dev/null || { echo "spin isn't installed (Debian package spin)"; exit 77; }
-model=$(realpath docs/models/jump.pml)
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-cd "$dir"
-spin -a "$model" >spin.log
-cc -w -O2 -DSAFETY -DCOLLAPSE -DMEMLIM=4096 -o pan pan.c
-
-visit() {
-	env "$@" ./pan -m100000 -w22 >log 2>&1 || true
-	! grep -qE 'max search depth too small|out of memory|pan: reached' log || { cat log; exit 1; }
-	grep -q 'errors: ' log || { cat log; exit 1; }
-}
-
-right() {
-	visit "$@"
-	grep -q 'errors: 0$' log && ! grep -q 'Search not completed' log || { echo "wrong with $*:"; cat spin.log log; exit 1; }
-	echo "right: $*: $(grep 'states, stored' log)"
-}
-
-wrong() {
-	visit "$@"
-	grep -Eq 'assertion violated|invalid end state' log || { echo "the model doesn't notice what is broken by $*"; cat log; exit 1; }
-	echo "noticed: $*"
-}
+model=docs/models/jump.pml
+. scripts/spin_once.sh
 
 right IN=1 OUT=0
 right IN=0 OUT=1

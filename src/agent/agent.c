@@ -279,6 +279,30 @@ static void take_quit(struct agent *a)
 	agent_leave(a);
 }
 
+/* False: m is not of a checkpoint. */
+static bool take_ckpt(struct agent *a, const struct message *m)
+{
+	switch (m->type) {
+	case MSG_CHECK:
+		agent_ckpt_check(a, m->id);
+		return true;
+	case MSG_CKPT:
+		agent_ckpt_start(a, m);
+		return true;
+	case MSG_CKPT_CANCEL:
+		agent_ckpt_cancel(a, m->id);
+		return true;
+	case MSG_CKPT_OVER:
+		agent_ckpt_over(a);
+		return true;
+	case MSG_CKPT_REFUSE:
+		agent_ckpt_refuse(a);
+		return true;
+	default:
+		return false;
+	}
+}
+
 void agent_take(void *arg, const struct message *m)
 {
 	struct agent *a = arg;
@@ -313,21 +337,6 @@ void agent_take(void *arg, const struct message *m)
 		break;
 	case MSG_LOOK:
 		take_look(a, m);
-		break;
-	case MSG_CHECK:
-		agent_ckpt_check(a, m->id);
-		break;
-	case MSG_CKPT:
-		agent_ckpt_start(a, m);
-		break;
-	case MSG_CKPT_CANCEL:
-		agent_ckpt_cancel(a, m->id);
-		break;
-	case MSG_CKPT_OVER:
-		agent_ckpt_over(a);
-		break;
-	case MSG_CKPT_REFUSE:
-		agent_ckpt_refuse(a);
 		break;
 	case MSG_INJECT:
 		agent_inject(a, m);
@@ -364,7 +373,8 @@ void agent_take(void *arg, const struct message *m)
 		agent_events_take(a, m);
 		break;
 	default:
-		if (agent_move_take(a, m) || agent_copies_take(a, m) || agent_warm_take(a, m))
+		if (take_ckpt(a, m) || agent_move_take(a, m) || agent_copies_take(a, m) ||
+		    agent_warm_take(a, m))
 			break;
 		error_set(&err, HALE_ERR_PROTOCOL,
 			  "the head has sent what is not for an agent (%s)", message_name(m->type));
