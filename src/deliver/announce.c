@@ -3,9 +3,10 @@
  * announces it: from then on all keep for it what the source may have only after its image, and the
  * source keeps what others may lack of its own.
  *
- *   source   announces ── all keep ──▶ image ──▶ … joins (the copy is in the view, has all
- * decisions) others   ─ COMES ─▶ coming ───────────────▶ the view has it: it gets what is kept └──
- * COMES_NOT, or the source is dead ──▶ nothing is kept for it
+ *   source   announces ── all keep ──▶ image ──▶ … joins: it is in the view
+ *
+ *   others   ─ COMES ─▶ coming ── the view has it ──────────────▶ it gets what was kept
+ *                         └────── COMES_NOT, the source is dead ─▶ nothing is kept for it
  */
 #include "deliver/replicas.h"
 
@@ -134,8 +135,8 @@ static void keep_for(uint32_t process)
 	struct envelope e = {.kind = REPLICA_KEEPS, .number = process};
 	uint32_t rank = living_rank_of(process, replicas.view.nranks);
 
-	if (replica_lives(
-		process)) /* who was in its place: a view is about to say that it is not */
+	/* somebody else is in its place still: a view is about to say that he is not */
+	if (replica_lives(process))
 		return;
 	w->told = false;
 	replicas.news--;
