@@ -8,6 +8,7 @@
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/sysinfo.h>
+#include <sys/uio.h>
 
 #include "base/fmt.h"
 #include "image/ipc/ipc.h"
@@ -207,12 +208,45 @@ static bool pages_there(struct ipc_collecting *c, const char *at, uint64_t pages
 	return true;
 }
 
+/* Of the huge pages of memory `id`; 0: it has ordinary ones. Less than a page can't be unmapped. */
+static uint32_t page_shift(int id)
+{
+	static const uint32_t known[] = {12, 21, 30};
+	uint32_t shift = 0;
+	long at = sys(SYS_shmat, id, NULL, SHM_RDONLY);
+	if (sys_failed(at))
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(known); i++)
+		if (!sys(SYS_munmap, at, 1ul << known[i])) {
+			shift = i ? known[i] : 0;
+			break;
+		}
+	sys(SYS_shmdt, at);
+	return shift;
+}
+
+/* Of huge pages mincore tells only what this mapping has touched, which is nothing. So each is
+ * looked at, by a call: one that there is no page for is zero, and ends nobody. */
+static void huge_there(const struct ipc_record *r, const char *at, unsigned char *here)
+{
+	for (uint64_t from = 0, n; from < r->size; from += n) {
+		char byte;
+		struct iovec to = {&byte, 1}, of = {(void *)(at + from), 1};
+		n = 1ul << r->count;
+		n = n < r->size - from ? n : r->size - from;
+		bool there = sys(SYS_process_vm_readv, sys(SYS_getpid), &to, 1, &of, 1, 0) == 1;
+		memset(here + from / HALE_PAGE, there, (n + HALE_PAGE - 1) / HALE_PAGE);
+	}
+}
+
 /* In runs of what is not zero, in order; the first part is there also if all is. */
 static bool save_pages(struct ipc_collecting *c, const struct ipc_record *r, const char *at)
 {
 	uint64_t pages = (r->size + HALE_PAGE - 1) / HALE_PAGE;
 	unsigned char *here;
 	bool ok = pages_there(c, at, pages, &here), any = false;
+	if (ok && r->count)
+		huge_there(r, at, here);
 	for (uint64_t i = 0, n; ok && i < pages; i += n) {
 		for (n = 0; i + n < pages && n < PART / HALE_PAGE && here[i + n] & 1 &&
 			    !is_zero(at + (i + n) * HALE_PAGE);)
@@ -223,17 +257,6 @@ static bool save_pages(struct ipc_collecting *c, const struct ipc_record *r, con
 			n = 1;
 	}
 	return ok && (any || add_part(c, r, 0, "", 0));
-}
-
-/* Of its huge pages; 0: it has ordinary ones. Less than a page can't be unmapped. Nothing is lost:
- * the mapping at `at` is about to go. */
-static uint32_t page_shift(long at)
-{
-	static const uint32_t known[] = {12, 21, 30};
-	for (size_t i = 0; i < ARRAY_LEN(known); i++)
-		if (!sys(SYS_munmap, at, 1ul << known[i]))
-			return i ? known[i] : 0;
-	return 0;
 }
 
 /* True: another rank saves it, and this image says so. r: all but its mode's flags is there. */
@@ -275,13 +298,8 @@ static hale_status_t save_memory(struct ipc_collecting *c, struct ipc_record *r)
 	if (sys_failed(at))
 		return refuse(r, "may not be read by this program, so it can't be saved",
 			      HALE_ERR_UNSUPPORTED, c->err);
+	r->count = page_shift(r->id);
 	bool ok = save_pages(c, r, (const char *)at);
-	r->count = page_shift(at);
-	for (size_t i = 0; i < c->parts->count; i++) {
-		struct ipc_part *p = list_at(c->parts, i);
-		if (p->record.kind == IPC_MEMORY && p->record.id == r->id)
-			p->record.count = r->count;
-	}
 	sys(SYS_shmdt, at);
 	return ok ? HALE_OK : no_memory(c->err);
 }
