@@ -212,6 +212,36 @@ def truncated_renamed_removed_and_made_ones_come_back(s):
     as_without(s, [PYTHON, program], NEVER, killed(0.6), with_inputs, name="beginning")
 
 
+CHOSEN = """
+import ctypes, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+def made(call, template, *more):
+    name = ctypes.create_string_buffer(template)
+    return call(name, *more), name.value.decode()
+libc.mkdtemp.restype = ctypes.c_char_p
+assert made(libc.mkstemp, b"no-place-XXXXX")[0] == -1 and ctypes.get_errno() == 22
+for i in range(220):
+    fd, name = made(libc.mkstemps, b"t-XXXXXX.s", 2)
+    assert fd >= 0 and os.fstat(fd).st_mode & 0o777 == 0o600 and name.startswith("t-") and name.endswith(".s"), name
+    os.write(fd, b"text"); os.lseek(fd, 0, 0); assert os.read(fd, 4) == b"text"
+    os.close(fd)
+    other, folder = made(libc.mkdtemp, b"d-XXXXXX")
+    assert other and os.stat(folder).st_mode & 0o777 == 0o700
+    time.sleep(0.005)
+    if not os.fork():
+        os.unlink(name); os._exit(0)
+    os.rmdir(folder); os.wait()
+open("done", "w").close()
+"""
+
+
+@test
+def files_whose_names_libc_chooses_do_not_stay(s):
+    """Also those that a child removes, which it has got by fork; the killed ones have other names afterwards."""
+    as_without(s, [PYTHON, s.write("program.py", CHOSEN)], ["--no-mpi", "--ckpt-every", "70ms"],
+               killed(0.4, 0.83, 1.31, 1.7))
+
+
 @test
 def a_kill_during_a_checkpoint_takes_back_what_came_after_it_began(s):
     program = s.write("program.py", ALL_KINDS)

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -289,16 +290,53 @@ API FILE *freopen64(const char *path, const char *mode, FILE *f)
 
 /* ---- names that libc chooses ---- */
 
+/* Hale chooses names itself while there is a journal: the record that there was nothing of a name
+ * has to be there before the name is. libc would tell the name only after it has made it, and a
+ * process that dies in between would leave it behind a rollback. */
+enum { CHOSEN = 6, CHOICES = 62 * 62 * 62 };
+
+/* NULL: the template has no place for a name, which is EINVAL. */
+static char *chosen_part(char *template, int suffix)
+{
+	size_t len = strlen(template);
+
+	if (suffix >= 0 && len >= (size_t)suffix + CHOSEN &&
+	    strspn(template + len - (size_t)suffix - CHOSEN, "X") >= CHOSEN)
+		return template + len - suffix - CHOSEN;
+	errno = EINVAL;
+	return NULL;
+}
+
+static void choose(char *part)
+{
+	static const char letters[] =
+	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	uint64_t v;
+
+	if (sys(SYS_getrandom, &v, sizeof(v), 0) != (long)sizeof(v)) {
+		struct timespec t = {0};
+		sys(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
+		v = (uint64_t)t.tv_nsec * 6364136223846793005u + (uint64_t)sys(SYS_gettid);
+	}
+	for (int i = 0; i < CHOSEN; i++, v /= sizeof(letters) - 1)
+		part[i] = letters[v % (sizeof(letters) - 1)];
+}
+
 static int mkstemp_any(char *template, int suffix, int flags)
 {
+	char *part;
+	int fd = -1;
+
 	if (!journal_on)
 		return libc.mkostemps(template, suffix, flags);
-	hale_guest_enter();
-	int fd = libc.mkostemps(template, suffix, flags), saved = errno;
-	if (fd >= 0)
-		journal_made(template, fd);
-	hale_guest_leave();
-	errno = saved;
+	part = chosen_part(template, suffix);
+	for (int i = 0; part && fd < 0 && i < CHOICES; i++) {
+		choose(part);
+		fd = open_journaled(AT_FDCWD, template,
+				    (flags & ~O_ACCMODE) | O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
 	return fd;
 }
 
@@ -344,16 +382,24 @@ API int mkostemps64(char *template, int suffix, int flags)
 
 API char *mkdtemp(char *template)
 {
+	char *part;
+
 	if (!journal_on)
 		return libc.mkdtemp(template);
-	hale_guest_enter();
-	char *made = libc.mkdtemp(template);
-	int saved = errno;
-	if (made)
-		journal_made(made, -1);
-	hale_guest_leave();
-	errno = saved;
-	return made;
+	part = chosen_part(template, 0);
+	for (int i = 0; part && i < CHOICES; i++) {
+		choose(part);
+		hale_guest_enter();
+		journal_making(AT_FDCWD, template);
+		int rc = result(sys(SYS_mkdirat, AT_FDCWD, template, 0700)), saved = errno;
+		hale_guest_leave();
+		errno = saved;
+		if (rc == 0)
+			return template;
+		if (errno != EEXIST)
+			break;
+	}
+	return NULL;
 }
 
 /* ---- names, and sizes: these are system calls and no more ---- */

@@ -27,6 +27,7 @@ static struct {
 	uint32_t told_epoch; /* of the newest complaint + 1 */
 	const struct journal_now *now;
 	uint32_t known_epoch;  /* of what known.c has */
+	bool known_stale;      /* known.c has what another process knew, or has half of a change */
 	bool waited;	       /* for the clock to pass the birth of that epoch's folder */
 	uint32_t waited_epoch; /* … which is this one */
 	uint64_t last_ns;
@@ -96,8 +97,9 @@ uint32_t journal_epoch(void)
 		now_map();
 	if (!self.is_rank && self.now)
 		self.epoch = __atomic_load_n(&self.now->epoch, __ATOMIC_RELAXED);
-	if (self.epoch != self.known_epoch) {
+	if (self.known_stale || self.epoch != self.known_epoch) {
 		known_clear();
+		self.known_stale = false;
 		self.known_epoch = self.epoch;
 	}
 	return self.epoch;
@@ -152,7 +154,7 @@ static void in_the_child(void)
 	self.mapping_due = self.is_rank || !self.now;
 	self.is_rank = false;
 	/* another thread may have been changing it */
-	self.known_epoch = self.epoch + 1;
+	self.known_stale = true;
 }
 
 /* ---- beginning ---- */
@@ -164,6 +166,7 @@ void journal_start(const char *folder, uint32_t rank, bool begins)
 	set_folder(folder);
 	self.rank = rank;
 	self.epoch = self.known_epoch = 0;
+	self.known_stale = false;
 	self.waited = false;
 	known_clear();
 	if (!folder_is_there())
@@ -192,6 +195,7 @@ static void is_past(uint32_t id)
 	known_clear();
 	self.waited = false;
 	self.epoch = self.known_epoch = id;
+	self.known_stale = false;
 	self.is_rank = true;
 	now_unmap();
 	if (!folder_is_there())
@@ -256,7 +260,7 @@ void journal_child_restored(const char *folder)
 	if (strcmp(folder, self.folder))
 		set_environment(folder);
 	set_folder(folder);
-	self.known_epoch = self.epoch + 1;
+	self.known_stale = true;
 }
 
 /* ---- records ---- */

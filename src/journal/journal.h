@@ -50,8 +50,6 @@ bool journal_opening(int dir, const char *path, int flags);
 void journal_opened(int fd);
 /* A name is about to be made (mkdir, link, symlink, mknod). */
 void journal_making(int dir, const char *path);
-/* A name has just been made by a call that chose it (mkstemp). fd -1: it is a folder. */
-void journal_made(const char *path, int fd);
 /* unlink or rmdir. */
 void journal_removing(int dir, const char *path);
 void journal_renaming(int dir, const char *path, int other_dir, const char *other, bool exchange);

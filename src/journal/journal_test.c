@@ -378,6 +378,33 @@ static void children_and_ranks_share_files(void **state)
 	is_as(before);
 }
 
+/* What its parent has made is known to a child by fork from the copy of its memory, and that is of
+ * the epoch before. */
+static void a_child_by_fork_knows_nothing_of_a_later_epoch(void **state)
+{
+	int go[2], status;
+	char byte = 0, *before;
+
+	append("made", "in epoch 0");
+	assert_int_equal(pipe(go), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (read(go[0], &byte, 1) != 1)
+			_exit(1);
+		take_away("made");
+		_exit(0);
+	}
+	journal_cut(1);
+	before = tree();
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(go[0]);
+	close(go[1]);
+	undo_to(1);
+	is_as(before);
+}
+
 /* Its content was saved as a copy, before its name went; what comes back may get its number. */
 static void a_changed_file_that_goes_comes_back_as_another_one(void **state)
 {
@@ -542,6 +569,7 @@ int main(void)
 	    T(epochs),
 	    T(undoing_twice_is_undoing_once),
 	    T(children_and_ranks_share_files),
+	    T(a_child_by_fork_knows_nothing_of_a_later_epoch),
 	    T(a_changed_file_that_goes_comes_back_as_another_one),
 	    T(two_names_of_a_file_are_two_again),
 	    T(a_torn_record_hides_no_other_one),

@@ -205,20 +205,6 @@ void journal_making(int dir, const char *path)
 	journal_end(saved);
 }
 
-void journal_made(const char *path, int fd)
-{
-	static char whole[JOURNAL_PATH];
-	int saved;
-
-	if (!journal_begin(path, &saved))
-		return;
-	if (journal_whole_path(AT_FDCWD, path, false, whole))
-		absent(whole);
-	journal_end(saved);
-	is_new = true;
-	journal_opened(fd);
-}
-
 static void rename_one(const char *from, const char *to, const struct journal_file *f,
 		       bool to_is_there, const struct journal_file *g)
 {

@@ -70,8 +70,8 @@ static bool descends(pid_t pid, pid_t from)
 
 /* Does it belong to a rank that this node has, or had before? Another node of the job may be on
  * this machine, and have a rank now that was ours: only what is below our supervisor is looked at.
- */
-static bool is_stray(const struct agent *a, const char *pid)
+ * *empty: it has no environment, as a process in the middle of exec. */
+static bool look_at_environment(const struct agent *a, const char *pid, bool *empty)
 {
 	char path[64], job[160], *entry = NULL;
 	size_t cap = 0;
@@ -79,10 +79,12 @@ static bool is_stray(const struct agent *a, const char *pid)
 	long process = -1;
 	FILE *f;
 
+	*empty = true;
 	snprintf(job, sizeof(job), "HALE_JOB=%s", a->setup.job);
 	snprintf(path, sizeof(path), "/proc/%.20s/environ", pid);
 	f = fopen(path, "re");
 	while (f && getdelim(&entry, &cap, '\0', f) > 0) {
+		*empty = false;
 		ours |= strcmp(entry, job) == 0;
 		waits |= strcmp(entry, "HALE_SINK=" PROTO_STAND) == 0;
 		if (strncmp(entry, "HALE_PROCESS=", 13) == 0)
@@ -92,6 +94,25 @@ static bool is_stray(const struct agent *a, const char *pid)
 		fclose(f);
 	free(entry);
 	return ours && !waits && process >= 0 && agent_has(a, (uint32_t)process);
+}
+
+static bool has_ended(const char *pid)
+{
+	struct procstat s;
+
+	return !procstat_read((pid_t)atoi(pid), &s) || s.state == 'Z' || s.state == 'X';
+}
+
+static bool is_stray(const struct agent *a, const char *pid)
+{
+	enum { LOOKS = 5, PAUSE_US = 1000 };
+	bool empty, stray = look_at_environment(a, pid, &empty);
+
+	for (int i = 1; empty && i < LOOKS && !has_ended(pid); i++) {
+		usleep(PAUSE_US);
+		stray = look_at_environment(a, pid, &empty);
+	}
+	return stray;
 }
 
 bool agent_strays_gone(const struct agent *a)
