@@ -172,6 +172,28 @@ def a_daemon_that_dies_while_a_file_is_read_is_no_end_of_file(s):
 
 
 @test
+def who_stands_still_for_longer_than_the_limit_is_not_lost(s):
+    """A reader that does something else first, and a daemon that is stopped in the middle, with 1 s as the limit."""
+    exe = compile_pipe(s)
+    d = Daemon(s, "far")
+    near = make_file(d.path("large"), 64 << 20)  # more than the kernel keeps of a connection
+    env = {"HALE_RIO_TIMEOUT": "1s", "HALE_DEVICES": f"there={d.node}"}
+    r = s.run("bash", "-c", f'set -o pipefail; {exe} read there large | (sleep 4; cat) > {s.path("got")}', env=env)
+    expect(r.status == 0 and digest(s.path("got")) == digest(near), r)
+    feed = s.write("feed", f"head -c 16M {near}; touch sent; until [ -e go ]; do sleep 0.05; done; tail -c +16777217 {near}")
+    job = s.start("bash", "-c", f"cd {s.dir}; exec {exe} write there copy < <(bash {feed})", env=env)
+    job.until(lambda: os.path.exists(s.path("sent")), "the file to begin")
+    os.kill(d.job.pid, signal.SIGSTOP)
+    s.write("go", "")
+    time.sleep(5)
+    expect(job.running(), "it has given up")
+    os.kill(d.job.pid, signal.SIGCONT)
+    r = job.wait()
+    expect(r.status == 0 and digest(d.path("copy")) == digest(near), r)
+    d.end()
+
+
+@test
 def hale_cp_takes_files_both_ways_over_several_streams(s):
     d = Daemon(s, "far")
     for size, streams in ((0, 1), (5, 3), (4 << 20, 2), ((17 << 20), 1), ((17 << 20) + 7, 5)):

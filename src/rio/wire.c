@@ -2,6 +2,7 @@
 #include "rio/wire.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -13,6 +14,10 @@
 #include <xxhash.h>
 #include "base/base.h"
 #include "wire/seal/sealed.h"
+
+#ifndef TCP_RTO_MAX_MS /* Linux 6.15 */
+#define TCP_RTO_MAX_MS 44
+#endif
 
 _Static_assert((int)RIO_KEY == (int)SEGMENT_SECRET, "the whole key");
 
@@ -134,6 +139,20 @@ void wire_hang_up(int fd)
 	while (n > 0 || (n < 0 && errno == EINTR));
 }
 
+/* A side that is there and does not read (a stopped program, a disk that stands still) is not lost:
+ * its kernel answers. TCP_USER_TIMEOUT would count it as lost. So the kernel is to give up after its
+ * 15 attempts, a tenth of the limit apart (Linux 6.15 and later). An older kernel would make these
+ * attempts for a quarter of an hour, and there a side may stand still for ten times the limit. */
+static void limit_attempts(int fd, int ms)
+{
+	enum { ATTEMPT_MS_LEAST = 1000, PATIENCE = 10 };
+	int apart = ms / 10 < ATTEMPT_MS_LEAST ? ATTEMPT_MS_LEAST : ms / 10;
+	int patient = ms < INT_MAX / PATIENCE ? ms * PATIENCE : INT_MAX;
+
+	if (setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &apart, sizeof(apart)) != 0)
+		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patient, sizeof(patient));
+}
+
 void wire_prepare(int fd)
 {
 	int on = 1, ms = wire_timeout_ms(), step = ms < 4000 ? 1 : ms / 4000;
@@ -144,7 +163,7 @@ void wire_prepare(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &step, sizeof(step));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &step, sizeof(step));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
-	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+	limit_attempts(fd, ms);
 }
 
 int wire_prove(int fd, bool caller, char *why, size_t size)
