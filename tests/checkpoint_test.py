@@ -284,6 +284,33 @@ def a_rank_that_stands_still_at_a_checkpoint_is_named(s):
 
 
 @test
+def a_checkpoint_that_waits_for_the_disk_is_not_given_up(s):
+    """The file system stands still while an image is written, for longer than anything else may."""
+    folder = s.disk("disk", 200)
+    text = "import os, time\nm = os.urandom(60 << 20)\nprint('there', flush=True)\n" \
+           "while not os.path.exists('go'): time.sleep(0.01)\nprint(len(m))"
+    job = s.hale_start(1, PYTHON, "-c", text, options=["--no-mpi", "--ckpt-every", "1h", "--ckpt-dir", folder],
+                       env={"HALE_CKPT_TIMEOUT": "2"})
+    job.until_output("there")
+    ckpt = s.start(HALE, "ckpt", job.id())
+    job.until(lambda: [f for f in glob.glob(f"{folder}/*/1.tmp/*") if os.path.getsize(f) > 1 << 20], "the image to grow")
+    r = s.run("fsfreeze", "-f", folder)
+    expect(r.status == 0, r)
+    try:
+        job.until_says("checkpoint 1 waits for the disk: nothing more of it was written within 2 s")
+    finally:
+        r = s.run("fsfreeze", "-u", folder)
+    expect(r.status == 0, r)
+    r = ckpt.wait()
+    expect(r.status == 0, r, job.err())
+    os.kill(job.ranks(1)[0], signal.SIGKILL)
+    job.until_says("all ranks run again from checkpoint 1")
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "there\n62914560\n", r)
+
+
+@test
 def who_is_late_for_a_checkpoint_does_not_write_into_the_next_one(s):
     """A thread that no signal reaches holds up the first one until it is given up (program late)."""
     job = s.hale_start(1, s.compile("late", flags=["-pthread"]), env={"HALE_CKPT_TIMEOUT": "3"})

@@ -365,6 +365,18 @@ class Scenario:
         self.mounts.append(self.path(name))
         return self.path(name)
 
+    def disk(self, name, megabytes):
+        """A file system on a disk (a file) that can be frozen; skips where that is not allowed."""
+        os.mkdir(self.path(name))
+        image = self.path(name + ".disk")
+        with open(image, "wb") as f:
+            f.truncate(megabytes << 20)
+        r = self.run("sh", "-c", f"mkfs.ext4 -q {image} && mount -o loop {image} {self.path(name)}")
+        if r.status != 0:
+            skip("no right to mount a file here")
+        self.mounts.append(self.path(name))
+        return self.path(name)
+
     # -- running --
 
     def start(self, *argv, env=None, stdin=subprocess.DEVNULL):

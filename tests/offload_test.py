@@ -52,6 +52,15 @@ def moving(d, exe, pipes=3, work=20000):
     return job
 
 
+def stands(pid):
+    """All its threads have been stopped."""
+    states = set()
+    for t in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{t}/stat") as f:
+            states.add(f.read().rpartition(") ")[2][0])
+    return states == {"T"}
+
+
 def counted(job):
     lines = job.out().split()
     return int(lines[-1]) if lines else 0
@@ -85,6 +94,7 @@ def destroy_returns_when_the_device_has_its_memory_back(s):
     with open(s.path("go"), "w") as go:
         pid = int(job.until_output(r"^(\d+)$")[1])
         d.jobs[0].kill(signal.SIGSTOP)
+        job.until(lambda: stands(d.jobs[0].pid), "the daemon to stand still, with all threads")
         go.write("\n")
     job.until(lambda: not os.path.exists(f"/proc/{pid}/exe") or not d.processes(), "the process has ended")
     time.sleep(0.3)

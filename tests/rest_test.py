@@ -15,12 +15,15 @@ def build(s, name, source, *flags):
 
 
 def rolled_back(s, *program):
-    """Its output, after a rollback to a checkpoint, not to the beginning."""
-    r = s.hale_run(1, *program, options=KILLED)
-    expect(r.status == 0, r)
-    failures = s.report()["failures"]
-    expect(len(failures) == 1 and failures[0]["rolled_back_to"] > 0, s.report())
-    return r.out
+    """Its output, after a rollback to a checkpoint. On a busy machine none may be whole when the kill comes: then once
+    more, a few times."""
+    for _ in range(6):
+        r = s.hale_run(1, *program, options=KILLED)
+        expect(r.status == 0, r)
+        failures = s.report()["failures"]
+        if len(failures) == 1 and failures[0]["rolled_back_to"] > 0:
+            return r.out
+    expect(False, "it has never gone back to a checkpoint", s.report())
 
 
 MUTEXES = """
@@ -331,7 +334,8 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE), os.sched_getaffinity(0) == {cp
 
 @test
 def limits_processors_priorities_and_unreserved_memory_come_back(s):
-    expect(rolled_back(s, PYTHON, "-c", REST) == "(200, 300) True 4 7\n")
+    out = rolled_back(s, PYTHON, "-c", REST)
+    expect(out == "(200, 300) True 4 7\n", out)
 
 
 @test

@@ -255,7 +255,8 @@ static const char run_help[] =
     "127 not found.\n"
     "\n"
     "environment: HALE_LOG=quiet|warn|info|debug; HALE_LIBDIR (folder of libhale.so);\n"
-    "HALE_CKPT_TIMEOUT (60s: a checkpoint in which nothing moves for so long is given up);\n"
+    "HALE_CKPT_TIMEOUT (60s: a checkpoint in which nothing moves for so long is given up,\n"
+    "and after ten times as long if it waits for a disk);\n"
     "HALE_RESTART_TIMEOUT.\n";
 
 static const char restart_help[] =

@@ -197,40 +197,45 @@ void agent_ckpt_check(struct agent *a, uint32_t id)
 
 /* ---- how far are the images? ---- */
 
-static bool thread_has_living_child(pid_t pid, const char *thread)
+/* In place of a state as proc(5) has it: all but those that have ended. */
+enum { LIVING = 0 };
+
+static bool thread_has_child(pid_t pid, const char *thread, char wanted)
 {
-	char path[320];
+	char path[320], state;
 	long child;
 	FILE *f;
-	bool living = false;
+	bool found = false;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, thread);
 	f = fopen(path, "re");
 	if (!f) /* a kernel without this list */
-		return true;
-	while (!living && fscanf(f, "%ld", &child) == 1)
-		living = !agent_process_is_zombie(child);
+		return wanted == LIVING;
+	while (!found && fscanf(f, "%ld", &child) == 1) {
+		state = agent_process_state(child);
+		found = wanted == LIVING ? state != 'Z' && state != 'X' : state == wanted;
+	}
 	fclose(f);
-	return living;
+	return found;
 }
 
 /* The writer of an image is a child of one of its rank's threads; one that was killed can't say
  * so. The program's own children may hide that; then the head's patience decides. */
-static bool has_living_child(pid_t pid)
+static bool has_child(pid_t pid, char state)
 {
 	char path[64];
 	struct dirent *e;
-	bool living = false;
+	bool found = false;
 	DIR *d;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	d = opendir(path);
-	while (d && !living && (e = readdir(d)))
+	while (d && !found && (e = readdir(d)))
 		if (e->d_name[0] != '.')
-			living = thread_has_living_child(pid, e->d_name);
+			found = thread_has_child(pid, e->d_name, state);
 	if (d)
 		closedir(d);
-	return living;
+	return found;
 }
 
 static void image_path(const struct agent *a, uint32_t process, char *path, size_t cap)
@@ -260,6 +265,13 @@ static bool was_asked_for_image(const struct agent *a, uint32_t process)
 	return !(atomic_load(&agent_mailbox(a, process)->ckpt_flags) & CKPT_NO_IMAGE);
 }
 
+/* One that has given all of its image to the kernel waits until the disk has it, in one call. */
+static bool writer_waits_for_disk(const struct agent *a, const struct agent_rank *k)
+{
+	return k->pid > 0 && k->resumed && !k->written &&
+	       was_asked_for_image(a, (uint32_t)(k - a->ranks)) && has_child(k->member, 'D');
+}
+
 /* Twice in a row: what it said last may still have to be read here, and a list of children that
  * come and go may leave one out. */
 static bool writer_is_missing(const struct agent *a, struct agent_rank *k)
@@ -268,7 +280,7 @@ static bool writer_is_missing(const struct agent *a, struct agent_rank *k)
 
 	k->childless = k->pid > 0 && k->resumed && !k->written &&
 		       was_asked_for_image(a, (uint32_t)(k - a->ranks)) &&
-		       !has_living_child(k->member);
+		       !has_child(k->member, LIVING);
 	return before && k->childless;
 }
 
@@ -313,6 +325,8 @@ static void look(void *arg)
 			m.number += (uint64_t)st.st_size;
 		if (writer_is_missing(a, k))
 			m.flags |= PROGRESS_IDLE;
+		if (writer_waits_for_disk(a, k))
+			m.flags |= PROGRESS_DISK;
 		if (is_silent(a, r)) {
 			m.flags |= PROGRESS_SILENT;
 			m.rank = r;

@@ -156,7 +156,8 @@ static hale_status_t start(struct head *h, struct error *err)
 		return status;
 	memset(c->ranks, 0, h->nranks * sizeof(*c->ranks));
 	c->phase = CKPT_CAPTURING;
-	c->wanted = c->progress.halted_said = false;
+	c->wanted = c->progress.halted_said = c->progress.disk_said = false;
+	c->progress.disk_at = 0;
 	loop_timer_clear(&h->loop, &c->wait.again);
 	c->count = (struct checkpoint_count){0};
 	c->progress.idle_looks = 0;

@@ -33,9 +33,11 @@ typedef enum ckpt_origin { ORIGIN_TIMER, ORIGIN_USER, ORIGIN_PROGRAM, ORIGIN_RUL
 struct checkpoint_progress {
 	uint64_t bytes_seen, bytes_expected;
 	double moved_at;
+	double disk_at; /* when somebody was last seen to wait for a disk */
 	bool shown;
 	uint32_t looks;
 	bool halted_said;    /* that it waits for a rank that somebody has stopped */
+	bool disk_said;	     /* that it waits for a disk */
 	uint32_t idle_looks; /* times in a row that somebody's image had nobody to write it */
 };
 

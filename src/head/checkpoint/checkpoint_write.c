@@ -13,7 +13,7 @@
 #include "journal/undo.h"
 #include "head/watch/watch.h"
 
-enum { IDLE_LOOKS = 4, LOOKS_A_LINE = 8 };
+enum { IDLE_LOOKS = 4, LOOKS_A_LINE = 8, DISK_TIMES = 10 };
 
 /* How long nothing may move before a checkpoint is given up. */
 static double patience(void)
@@ -110,28 +110,50 @@ static void give_up(struct head *h)
 		 node_set_checkpoint_silent(&h->node_set, &silent))
 		snprintf(cause, sizeof(cause), "; %s has not even begun to",
 			 head_name(h, silent, name));
+	bool disk = c->phase != CKPT_CAPTURING && c->progress.disk_said;
 	snprintf(why, sizeof(why), "rank%s %s%s %s within %.0f s%s", waits > 1 ? "s" : "", list,
 		 waits > 8 ? ", …" : "",
 		 c->phase == CKPT_CAPTURING ? "did not stop for it" : "wrote nothing more of it",
-		 patience(), cause);
+		 disk ? clock_seconds() - c->progress.moved_at : patience(), cause);
 	head_say(h, "checkpoint %u was given up, the job goes on: %s", c->id, why);
 	checkpoint_unprotected(h, why);
 	checkpoint_abandon(h, why);
+}
+
+/* Nothing moves while a disk takes in what it was given, which may be much: whoever waits for one
+ * has more time. */
+static bool takes_too_long(struct head *h, double now, bool disk)
+{
+	struct checkpoint *c = &h->ckpt;
+	double limit = patience(), still = now - c->progress.moved_at;
+
+	if (disk)
+		c->progress.disk_at = now;
+	if (c->phase == CKPT_CAPTURING)
+		return now - c->phase_began > limit;
+	if (still <= limit || now - c->progress.disk_at > limit)
+		return still > limit;
+	if (!c->progress.disk_said)
+		head_say(h,
+			 "checkpoint %u waits for the disk: nothing more of it was written within "
+			 "%.0f s, and it is given up after %.0f",
+			 c->id, limit, DISK_TIMES * limit);
+	c->progress.disk_said = true;
+	return still > DISK_TIMES * limit;
 }
 
 void checkpoint_watch(void *arg)
 {
 	struct head *h = arg;
 	struct checkpoint *c = &h->ckpt;
-	bool idle;
-	uint64_t bytes = node_set_checkpoint_bytes(&h->node_set, &idle);
+	bool idle, disk;
+	uint64_t bytes = node_set_checkpoint_bytes(&h->node_set, &idle, &disk);
 	double now = clock_seconds();
 
 	if (bytes != c->progress.bytes_seen)
 		c->progress.moved_at = now;
 	c->progress.bytes_seen = bytes;
-	if (now - (c->phase == CKPT_CAPTURING ? c->phase_began : c->progress.moved_at) >
-	    patience()) {
+	if (takes_too_long(h, now, disk)) {
 		give_up(h);
 		return;
 	}

@@ -424,7 +424,7 @@ void node_set_checkpoint(struct node_set *c, uint32_t id, uint32_t base, uint32_
 {
 	for (uint32_t k = 0; k < c->count; k++) {
 		c->nodes[k].ckpt.bytes = 0;
-		c->nodes[k].ckpt.idle = false;
+		c->nodes[k].ckpt.idle = c->nodes[k].ckpt.disk = false;
 		c->nodes[k].ckpt.silent = MESSAGE_ALL;
 	}
 	node_set_halted_clear(c);
@@ -449,16 +449,17 @@ void node_set_checkpoint_refuse(struct node_set *c)
 	send_all(c, &(struct message){.type = MSG_CKPT_REFUSE});
 }
 
-uint64_t node_set_checkpoint_bytes(const struct node_set *c, bool *idle)
+uint64_t node_set_checkpoint_bytes(const struct node_set *c, bool *idle, bool *disk)
 {
 	uint64_t bytes = 0;
 
-	*idle = false;
+	*idle = *disk = false;
 	for (uint32_t k = 0; k < c->count; k++) {
 		if (!node_usable(&c->nodes[k]))
 			continue;
 		bytes += c->nodes[k].ckpt.bytes;
 		*idle = *idle || c->nodes[k].ckpt.idle;
+		*disk = *disk || c->nodes[k].ckpt.disk;
 	}
 	return bytes;
 }

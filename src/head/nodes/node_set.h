@@ -98,6 +98,7 @@ struct node_copies {
 struct node_ckpt {
 	uint64_t bytes;
 	bool idle;	 /* somebody's image there has nobody to write it */
+	bool disk;	 /* somebody who writes one there waits for the disk */
 	uint32_t silent; /* a rank there that has not begun to stop; MESSAGE_ALL: none */
 };
 
@@ -372,7 +373,7 @@ void node_set_checkpoint_cancel(struct node_set *c, uint32_t id);
 void node_set_checkpoint_over(struct node_set *c);
 void node_set_checkpoint_refuse(struct node_set *c);
 /* Bytes of its images so far; *idle: somebody's has nobody to write it. */
-uint64_t node_set_checkpoint_bytes(const struct node_set *c, bool *idle);
+uint64_t node_set_checkpoint_bytes(const struct node_set *c, bool *idle, bool *disk);
 /* One that has not begun to stop, although it was asked. */
 bool node_set_checkpoint_silent(const struct node_set *c, uint32_t *rank);
 void node_set_inject(struct node_set *c, uint32_t rank, const char *call, uint64_t count, int sig);

@@ -449,7 +449,7 @@ static hale_status_t renew(struct node *n, struct error *err)
 
 	n->end.bye = n->end.silent = n->end.gone = n->paused = n->warm.told = false;
 	n->end.proven = false;
-	n->asks.clearing = n->asks.checking = n->ckpt.idle = false;
+	n->asks.clearing = n->asks.checking = n->ckpt.idle = n->ckpt.disk = false;
 	n->attach.generation = n->asks.looked = n->warm.standing = 0;
 	n->lease.granted_at = n->lease.asked = n->ckpt.bytes = 0;
 	n->taken[0] = n->taken[1] = 0;

@@ -375,6 +375,7 @@ static void take_progress(struct node *n, const struct message *m)
 
 	n->ckpt.bytes = m->number;
 	n->ckpt.idle = m->flags & PROGRESS_IDLE;
+	n->ckpt.disk = m->flags & PROGRESS_DISK;
 	n->ckpt.silent = m->flags & PROGRESS_SILENT ? m->rank : MESSAGE_ALL;
 	for (uint32_t r = 0; c->laid_out && r < c->nranks; r++)
 		if (c->placement.node_of[r] == n->index)

@@ -128,8 +128,8 @@ enum move_flag { MOVE_ALONE = 1 };
 
 enum hello_flag { HELLO_MPI = 1, HELLO_RESTORED = 2 };
 
-/* A writer is missing; r has not begun to stop. */
-enum progress_flag { PROGRESS_IDLE = 1, PROGRESS_SILENT = 2 };
+/* A writer is missing; r has not begun to stop; a writer waits for the disk. */
+enum progress_flag { PROGRESS_IDLE = 1, PROGRESS_SILENT = 2, PROGRESS_DISK = 4 };
 
 enum signal_to {
 	SIGNAL_GROUP,	/* the rank's process group */
