@@ -140,9 +140,10 @@ void wire_hang_up(int fd)
 }
 
 /* A side that is there and does not read (a stopped program, a disk that stands still) is not lost:
- * its kernel answers. TCP_USER_TIMEOUT would count it as lost. So the kernel is to give up after its
- * 15 attempts, a tenth of the limit apart (Linux 6.15 and later). An older kernel would make these
- * attempts for a quarter of an hour, and there a side may stand still for ten times the limit. */
+ * its kernel answers. TCP_USER_TIMEOUT would count it as lost. So the kernel is to give up after
+ * its 15 attempts, a tenth of the limit apart (Linux 6.15 and later). An older kernel would make
+ * these attempts for a quarter of an hour, and there a side may stand still for ten times the
+ * limit. */
 static void limit_attempts(int fd, int ms)
 {
 	enum { ATTEMPT_MS_LEAST = 1000, PATIENCE = 10 };
