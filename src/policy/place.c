@@ -106,12 +106,20 @@ static bool may_get_more(const struct place_node *n, bool any)
 	return !n->lost && (any || !n->unusable);
 }
 
-static uint32_t find_spare(const struct place_node *nodes, uint32_t count, bool any)
+/* The first with room for so many ranks, or the one with the most slots. */
+static uint32_t find_spare(const struct place_node *nodes, uint32_t count, uint32_t ranks, bool any)
 {
-	for (uint32_t k = 0; k < count; k++)
-		if (nodes[k].spare && may_get_more(&nodes[k], any))
+	uint32_t largest = count;
+
+	for (uint32_t k = 0; k < count; k++) {
+		if (!nodes[k].spare || !may_get_more(&nodes[k], any))
+			continue;
+		if (nodes[k].slots == 0 || nodes[k].slots >= ranks)
 			return k;
-	return count;
+		if (largest == count || nodes[k].slots > nodes[largest].slots)
+			largest = k;
+	}
+	return largest;
 }
 
 /* Compares ranks a slot, (load + 1) / slots, without dividing. */
@@ -144,11 +152,11 @@ hale_status_t placement_repair(struct placement *p, uint32_t nranks, struct plac
 	for (uint32_t k = 0; k < count; k++)
 		any = any && !may_get_more(&nodes[k], false);
 	for (uint32_t lost = 0; lost < count; lost++) {
-		uint32_t to;
+		uint32_t to, ranks = load_of(p, nranks, lost);
 
-		if (!nodes[lost].lost || load_of(p, nranks, lost) == 0)
+		if (!nodes[lost].lost || ranks == 0)
 			continue;
-		to = find_spare(nodes, count, any);
+		to = find_spare(nodes, count, ranks, any);
 		if (to < count)
 			nodes[to].spare = false;
 		for (uint32_t r = 0; r < nranks; r++) {

@@ -38,8 +38,9 @@ struct place_node {
 hale_status_t placement_fill(struct placement *p, uint32_t nranks, const struct place_node *nodes,
 			     uint32_t count, struct error *err);
 
-/* Moves the ranks of lost nodes: those of one node together onto the first spare, which then is
- * none any more; without a spare each to the node that is least loaded for its slots, the first of
+/* Moves the ranks of lost nodes: those of one node together onto the first spare with slots for
+ * them (slots that are not said are enough; without one, that with the most), which then is none
+ * any more; without a spare each to the node that is least loaded for its slots, the first of
  * equals. Ranks of other nodes stay where they are. HALE_ERR_NODE when no node is left. */
 hale_status_t placement_repair(struct placement *p, uint32_t nranks, struct place_node *nodes,
 			       uint32_t count, struct error *err);

@@ -86,6 +86,10 @@ static void ranks_of_a_lost_node_find_another_one(void **state)
 	repaired("0011", "lrs", "000", "2211");
 	repaired("0011", "lls", "000", "2222"); /* one spare for two: it has become a node */
 	repaired("001122", "llrss", "00000", "334422"); /* each its own */
+	repaired("0001", "lrss", "3113", "3331");	/* onto the one with room */
+	repaired("0001", "lrss", "3110", "3331");	/* slots that are not said */
+	repaired("0001", "lrss", "3112", "3331");	/* no room: the largest */
+	repaired("00011", "llss", "3232", "22233");	/* each where there is room */
 	repaired("0011", "lr", "00", "1111");		/* no spare: doubled up */
 	repaired("001122", "rlr", "000", "000222"); /* on the least loaded, the first of equals */
 	repaired("001122", "rlr", "104", "002222"); /* for its slots */
