@@ -23,7 +23,9 @@ RULES = {
                   r"|clock|getentropy|getrandom|getrusage|gettimeofday|lseek(64)?|times?"
                   r"|creat(64)?|f(re)?open(64)?|f?truncate(64)?|link(at)?|symlink(at)?|unlink(at)?|remove|rmdir"
                   r"|rename(at2?)?|mk(dir|fifo|nod)(at)?|mkdtemp|mko?stemps?(64)?|open(at)?(64)?"
-                  r"|__open(at)?(64)?_2|posix_spawn_file_actions_addopen"
+                  r"|__open(at)?(64)?_2|posix_spawn(p|_file_actions_addopen)?"
+                  # ckpt/files_append.c, files_names.c
+                  r"|bind|fallocate(64)?|fcntl(64)?|(sem|shm)_(open|unlink)"
                   # ckpt/kernel_ipc.c
                   r"|inotify_add_watch|listen|mq_open|(msg|sem|shm)(ctl|get)|sem(timed)?op)$",
     # and the functions of libomp and libc that it stands before: src/task/omp.c, lock.c

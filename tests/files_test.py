@@ -242,6 +242,85 @@ def files_whose_names_libc_chooses_do_not_stay(s):
                killed(0.4, 0.83, 1.31, 1.7))
 
 
+# Names and contents that other functions than open change. SPAWN: what libc opens in a child, said once for all of them.
+OTHERS = """
+import ctypes, fcntl, os, socket, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.sem_open.restype = ctypes.c_void_p
+def good(rc):
+    assert rc not in (-1, None), os.strerror(ctypes.get_errno())
+    return rc
+actions, pid = ctypes.create_string_buffer(256), ctypes.c_int()
+libc.posix_spawn_file_actions_init(actions)
+libc.posix_spawn_file_actions_addopen(actions, 1, b"spawned", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+argv = (ctypes.c_char_p * 3)(b"echo", b"line", None)
+word = ("/hale-" + sys.argv[1]).encode()
+with open("table", "w") as f:
+    f.write("." * 40)
+for i in range(24):
+    assert libc.posix_spawnp(ctypes.byref(pid), b"echo", actions, None, argv, ctypes.c_void_p.in_dll(libc, "environ")) == 0
+    os.waitpid(pid.value, 0)
+    good(libc.shm_open(word, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    good(libc.sem_open(word, os.O_CREAT | os.O_EXCL, 0o600, 1))
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind("door")
+        fd = os.open("table", os.O_RDWR | os.O_APPEND)
+        fcntl.fcntl(fd, fcntl.F_SETFL, 0)
+        at = i % 40
+        had = os.pread(fd, 1, at)
+        assert had == b".", (i, had)
+        os.pwrite(fd, b"x", at)
+        os.close(fd)
+        time.sleep(0.03)
+    os.unlink("door")
+    good(libc.shm_unlink(word))
+    good(libc.sem_unlink(word))
+"""
+
+
+@test
+def what_other_functions_than_open_make_and_change(s):
+    program = s.write("program.py", OTHERS)
+    word = f"files-{os.getpid()}"
+    as_without(s, [PYTHON, program, word], ["--no-mpi", "--ckpt-every", "90ms"], killed(0.4, 0.75, 1.1))
+    left = [n for n in os.listdir("/dev/shm") if word in n]
+    expect(not left, left)
+
+
+# Its child is there before the first checkpoint makes the journal.
+OLDER = """
+import os, time
+if not os.fork():
+    for i in range(200):
+        with open("lines", "a") as f:
+            print(i, file=f)
+        time.sleep(0.03)
+    os._exit(0)
+with open("pid", "w") as f:
+    print(os.getpid(), file=f)
+os.wait()
+"""
+
+
+@test
+def a_child_that_is_older_than_the_first_checkpoint(s):
+    if not ids_allowed():
+        skip("processes can't have their ids again here")
+    folder = s.path("job")
+    os.mkdir(folder)
+    job = s.start("env", "--chdir", folder, HALE, "run", "--no-mpi", "--ckpt-every", "off", "--ckpt-dir", s.path("ck"), "--",
+                  PYTHON, s.write("program.py", OLDER))
+    job.until(lambda: "pid" in tree(folder) and tree(folder)["pid"].endswith("\n"), "it runs")
+    c = s.hale("ckpt", job.id())
+    expect(c.status == 0, c)
+    at_it = tree(folder)["lines"]
+    job.until(lambda: len(tree(folder)["lines"]) > len(at_it) + 9, "more lines")
+    os.kill(int(tree(folder)["pid"]), signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == 0 and "rolling back to" in r.err, r)
+    expect(tree(folder)["lines"] == "".join(f"{i}\n" for i in range(200)), tree(folder)["lines"], r)
+
+
 @test
 def a_kill_during_a_checkpoint_takes_back_what_came_after_it_began(s):
     program = s.write("program.py", ALL_KINDS)

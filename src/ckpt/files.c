@@ -12,7 +12,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +35,9 @@ static struct {
 	FILE *(*freopen)(const char *, const char *, FILE *);
 	int (*mkostemps)(char *, int, int);
 	char *(*mkdtemp)(char *);
-	int (*addopen)(posix_spawn_file_actions_t *, int, const char *, int, mode_t);
 } libc;
 
-static void *find(const char *name)
+void *files_find(const char *name)
 {
 	void *f = dlsym(RTLD_NEXT, name);
 	void *handle = f ? NULL : dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
@@ -49,12 +47,14 @@ static void *find(const char *name)
 
 void files_init(void)
 {
-	*(void **)&libc.openat = find("openat");
-	*(void **)&libc.fopen = find("fopen");
-	*(void **)&libc.freopen = find("freopen");
-	*(void **)&libc.mkostemps = find("mkostemps");
-	*(void **)&libc.mkdtemp = find("mkdtemp");
-	*(void **)&libc.addopen = find("posix_spawn_file_actions_addopen");
+	*(void **)&libc.openat = files_find("openat");
+	*(void **)&libc.fopen = files_find("fopen");
+	*(void **)&libc.freopen = files_find("freopen");
+	*(void **)&libc.mkostemps = files_find("mkostemps");
+	*(void **)&libc.mkdtemp = files_find("mkdtemp");
+	files_append_init();
+	files_names_init();
+	files_spawn_init();
 	files_replicas_init();
 	mute_init();
 }
@@ -76,12 +76,6 @@ static int open_plain(int dir, const char *path, int flags, mode_t mode)
 	return libc.openat(dir, path, flags, mode);
 }
 
-static bool changes(int flags)
-{
-	return ((flags & O_ACCMODE) != O_RDONLY || flags & (O_CREAT | O_TRUNC)) &&
-	       !(flags & O_PATH);
-}
-
 static int open_journaled(int dir, const char *path, int flags, mode_t mode)
 {
 	hale_guest_enter();
@@ -100,18 +94,19 @@ static int open_journaled(int dir, const char *path, int flags, mode_t mode)
 
 static int open_once(int dir, const char *path, int flags, mode_t mode)
 {
-	if (UNLIKELY(hale_mute_on) && changes(flags)) {
+	if (UNLIKELY(hale_mute_on) && files_change(flags)) {
 		int fd = mute_open(dir, path, flags, mode);
 		if (fd != MUTE_NOT)
 			return fd;
 	}
-	return UNLIKELY(journal_on) && changes(flags) ? open_journaled(dir, path, flags, mode)
-						      : open_plain(dir, path, flags, mode);
+	return UNLIKELY(journal_on) && files_change(flags) ? open_journaled(dir, path, flags, mode)
+							   : open_plain(dir, path, flags, mode);
 }
 
 static inline int open_any(int dir, const char *path, int flags, mode_t mode)
 {
-	if (UNLIKELY(files_replicated) && changes(flags) && flags & (O_APPEND | O_TRUNC | O_EXCL))
+	if (UNLIKELY(files_replicated) && files_change(flags) &&
+	    flags & (O_APPEND | O_TRUNC | O_EXCL))
 		return files_replicas_open(dir, path, flags, mode, open_once);
 	int fd = open_once(dir, path, flags, mode);
 	if (UNLIKELY(files_replicated))
@@ -187,15 +182,6 @@ API int __openat64_2(int dir, const char *path, int flags)
 	return open_any(dir, path, flags, 0);
 }
 
-/* In the child it is opened by libc itself; the record is from before that. */
-API int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *actions, int fd,
-					 const char *path, int flags, mode_t mode)
-{
-	if (journal_on && changes(flags))
-		journal_opening(AT_FDCWD, path, flags);
-	return libc.addopen(actions, fd, path, flags, mode);
-}
-
 /* ---- stdio ---- */
 
 static int flags_of(const char *mode)
@@ -241,14 +227,14 @@ static FILE *fopen_any(const char *path, const char *mode, FILE *again)
 
 	if (UNLIKELY(files_replicated) && flags & (O_TRUNC | O_APPEND))
 		return fopen_replicated(path, mode, flags, again);
-	if (UNLIKELY(hale_mute_on) && changes(flags) && !again) {
+	if (UNLIKELY(hale_mute_on) && files_change(flags) && !again) {
 		int fd = mute_open(AT_FDCWD, path, flags, 0666);
 		if (fd != MUTE_NOT)
 			return fd < 0 ? NULL : fdopen(fd, mode);
 	}
 	if (!journal_on)
 		flags = O_RDONLY;
-	if (!changes(flags)) {
+	if (!files_change(flags)) {
 		FILE *f = again ? libc.freopen(path, mode, again) : libc.fopen(path, mode);
 		if (UNLIKELY(files_replicated) && f)
 			files_replicas_forget(fileno(f));
@@ -533,7 +519,7 @@ API int truncate64(const char *path, off64_t length)
 API int ftruncate(int fd, off_t length)
 {
 	return JOURNALED_ALWAYS(journal_truncating_fd(fd, (uint64_t)length),
-			 sys(SYS_ftruncate, fd, length));
+				sys(SYS_ftruncate, fd, length));
 }
 
 API int ftruncate64(int fd, off64_t length)

@@ -2,6 +2,7 @@
 /* Where this process is, and how a record gets into the journal. */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ static struct {
 	uint32_t rank;
 	bool is_rank;	  /* epoch says where it is; else the rank's file does, which is mapped */
 	bool mapping_due; /* a child by fork: it maps the file when it needs it */
+	long pid;	  /* a fork that libc knows nothing of shows by it */
 	uint32_t epoch;
 	uint32_t told_epoch; /* of the newest complaint + 1 */
 	const struct journal_now *now;
@@ -67,8 +69,10 @@ static bool now_map(void)
 	struct stat st;
 
 	now_path(path, sizeof(path));
-	self.mapping_due = false;
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	/* a process that has no descriptor left tries again: it must not go by an epoch that is
+	 * over */
+	self.mapping_due = fd < 0 && fd != -ENOENT;
 	if (fd < 0)
 		return false;
 	long at = -1;
@@ -125,53 +129,100 @@ static bool folder_is_there(void)
 /* 0 free, 1 held, 2 held and somebody sleeps on it */
 static _Atomic uint32_t lock_word;
 static __thread volatile int inside __attribute__((tls_model("initial-exec")));
+static sys_set_t program_mask; /* of the thread that has the lock */
+
+/* The program's handlers wait meanwhile: they may change files, too, or leave by longjmp. Hale's
+ * own signals don't, which look at what they interrupt. */
+static sys_set_t handlers_wait(void)
+{
+	const sys_set_t ours = SYS_SET_BIT(SIGURG) | SYS_SET_BIT(SIGRTMAX - 1) |
+			       SYS_SET_BIT(SIGRTMAX - 2) | SYS_SET_BIT(SIGRTMAX - 3);
+	const sys_set_t all = ~ours;
+	sys_set_t was = 0;
+
+	sys(SYS_rt_sigprocmask, SIG_BLOCK, &all, &was, sizeof(was));
+	return was;
+}
+
+static void handlers_go_on(sys_set_t mask)
+{
+	sys(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+}
 
 bool journal_lock(void)
 {
+	sys_set_t mask = handlers_wait();
 	uint32_t was = 0;
 
-	if (inside) /* a signal handler, whose thread has it: no look at what is half changed */
+	if (inside) { /* of a fault in here: no look at what is half changed */
+		handlers_go_on(mask);
 		return false;
+	}
 	inside = 1;
-	if (atomic_compare_exchange_strong(&lock_word, &was, 1))
-		return true;
-	while (atomic_exchange(&lock_word, 2))
-		sys_futex_wait((const volatile uint32_t *)&lock_word, 2, NULL);
+	if (!atomic_compare_exchange_strong(&lock_word, &was, 1))
+		while (atomic_exchange(&lock_word, 2))
+			sys_futex_wait((const volatile uint32_t *)&lock_word, 2, NULL);
+	program_mask = mask;
 	return true;
 }
 
 void journal_unlock(void)
 {
+	sys_set_t mask = program_mask;
+
 	if (atomic_exchange(&lock_word, 0) == 2)
 		sys_futex_wake((const volatile uint32_t *)&lock_word, 1);
 	inside = 0;
+	handlers_go_on(mask);
 }
 
-static void in_the_child(void)
+static void is_a_child(long pid)
 {
-	atomic_store(&lock_word, 0);
-	inside = 0;
+	self.pid = pid;
 	self.mapping_due = self.is_rank || !self.now;
 	self.is_rank = false;
 	/* another thread may have been changing it */
 	self.known_stale = true;
 }
 
+static void in_the_child(void)
+{
+	atomic_store(&lock_word, 0);
+	inside = 0;
+	is_a_child(sys(SYS_getpid));
+}
+
+/* Libc calls nobody in a child of _Fork or clone. One that shares the memory (vfork) changes this
+ * for its parent, too, which then reads the rank's file until the next checkpoint. */
+void journal_whose(void)
+{
+	long pid = sys(SYS_getpid);
+
+	if (pid != self.pid)
+		is_a_child(pid);
+}
+
 /* ---- beginning ---- */
 
 void journal_start(const char *folder, uint32_t rank, bool begins)
 {
+	static bool forks;
+
+	/* also where no folder is there yet: a checkpoint may come */
+	if (!forks)
+		pthread_atfork(NULL, NULL, in_the_child);
+	forks = true;
 	if (!folder)
 		return;
 	set_folder(folder);
 	self.rank = rank;
+	self.pid = sys(SYS_getpid);
 	self.epoch = self.known_epoch = 0;
 	self.known_stale = false;
 	self.waited = false;
 	known_clear();
 	if (!folder_is_there())
 		return;
-	pthread_atfork(NULL, NULL, in_the_child);
 	self.is_rank = begins && now_set(0, true);
 	journal_on = self.is_rank || now_map();
 }
@@ -197,6 +248,7 @@ static void is_past(uint32_t id)
 	self.epoch = self.known_epoch = id;
 	self.known_stale = false;
 	self.is_rank = true;
+	self.pid = sys(SYS_getpid);
 	now_unmap();
 	if (!folder_is_there())
 		journal_on = false;
@@ -208,14 +260,8 @@ static void is_past(uint32_t id)
 
 void journal_cut(uint32_t id)
 {
-	static bool forks;
-
-	if (!self.folder[0])
-		return;
-	if (!journal_on && !forks)
-		pthread_atfork(NULL, NULL, in_the_child);
-	forks = true;
-	is_past(id);
+	if (self.folder[0])
+		is_past(id);
 }
 
 /* Children that are started from now on look for the journal by their environment. */
@@ -251,6 +297,9 @@ void journal_child_leave(void)
 {
 	self.mapping_due |= self.now != NULL;
 	now_unmap();
+	/* it may be older than the job's first checkpoint, and with it the journal */
+	if (!journal_on && folder_is_there())
+		journal_on = self.mapping_due = true;
 }
 
 void journal_child_restored(const char *folder)
@@ -292,9 +341,9 @@ uint64_t journal_file_key(const struct journal_file *f)
 	return XXH3_64bits(key, sizeof(key)) | 1;
 }
 
-uint64_t journal_path_key(const char *path)
+uint64_t journal_name_key(const struct journal_place *p)
 {
-	return XXH3_64bits(path, strlen(path)) & ~1ull;
+	return XXH3_64bits_withSeed(p->path, strlen(p->path), journal_file_key(&p->folder)) & ~1ull;
 }
 
 bool journal_passes_over(const char *path)

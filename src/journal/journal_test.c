@@ -10,10 +10,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -334,7 +337,14 @@ static void epochs(void **state)
 /* Whoever undoes it may be killed at any moment, and the next one begins anew. */
 static void undoing_twice_is_undoing_once(void **state)
 {
-	char *before = tree(), command[700];
+	char *before, command[700];
+
+	journal_on = false;
+	append("kept", "for long");
+	journal_on = true;
+	usleep(20000);
+	journal_cut(1);
+	before = tree();
 
 	take_away("log");
 	append("log", "x");
@@ -344,14 +354,18 @@ static void undoing_twice_is_undoing_once(void **state)
 	take_away("state");
 	folder_make("d");
 	append("d/f", "f");
+	move("kept", "kept~");
+	append("kept", "written anew beside its backup");
+	move("empty", "full");
+	folder_make("empty");
 	snprintf(command, sizeof(command),
-		 "mkdir %s/copy && cp -a %s/0/rank-0.log %s/copy/ && ln %s/0/save-* %s/copy/",
+		 "mkdir %s/copy && cp -a %s/1/rank-0.log %s/copy/ && ln %s/1/save-* %s/copy/",
 		 folder, folder, folder, folder, folder);
 	assert_int_equal(system(command), 0);
-	undo_to(0);
-	snprintf(command, sizeof(command), "mv %s/copy %s/0", folder, folder);
+	undo_to(1);
+	snprintf(command, sizeof(command), "mv %s/copy %s/1", folder, folder);
 	assert_int_equal(system(command), 0);
-	undo_to(0);
+	undo_to(1);
 	is_as(before);
 }
 
@@ -374,6 +388,189 @@ static void children_and_ranks_share_files(void **state)
 		assert_int_equal(status, 0);
 		take_away("child");
 	}
+	undo_to(0);
+	is_as(before);
+}
+
+/* What one process knows of names is of the folder, not of the path: another one may rename it. */
+static void names_are_of_folders_and_not_of_paths(void **state)
+{
+	char *before, byte = 0;
+	int go[2], done[2], status;
+
+	folder_make("d");
+	folder_make("f");
+	journal_cut(1);
+	before = tree();
+	assert_int_equal(pipe(go) | pipe(done), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		append("d/x", "in the first d");
+		if (write(done[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+			_exit(1);
+		append("d/x", "in what was f");
+		_exit(0);
+	}
+	assert_int_equal(read(done[0], &byte, 1), 1);
+	move("d", "e");
+	move("f", "d");
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	for (int i = 0; i < 2; i++) {
+		close(go[i]);
+		close(done[i]);
+	}
+	undo_to(1);
+	is_as(before);
+}
+
+static void a_link_that_was_renamed_and_removed_comes_back(void **state)
+{
+	char *before;
+
+	assert_int_equal(symlink("somewhere", "old"), 0);
+	assert_int_equal(mkfifo("pipe", 0600), 0);
+	before = tree();
+	move("old", "new");
+	take_away("new");
+	move("pipe", "other");
+	take_away("other");
+	undo_to(0);
+	is_as(before);
+}
+
+/* A process that libc was not asked for: nobody tells the journal. */
+static void a_child_by_clone_goes_by_the_epoch_of_its_rank(void **state)
+{
+	char *before, byte = 0;
+	int go[2], status;
+
+	append("made", "in epoch 0");
+	assert_int_equal(pipe(go), 0);
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0) {
+		if (read(go[0], &byte, 1) != 1)
+			_exit(1);
+		take_away("made");
+		append("more", "of epoch 1");
+		_exit(0);
+	}
+	journal_cut(1);
+	before = tree();
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(go[0]);
+	close(go[1]);
+	undo_to(1);
+	is_as(before);
+}
+
+/* It was there when the job's first checkpoint made the journal. */
+static void a_child_that_is_older_than_the_journal_writes_it(void **state)
+{
+	char *before, name[160], byte = 0;
+	int go[2], status;
+
+	snprintf(name, sizeof(name), "%s.later", folder);
+	assert_int_equal(rename(folder, name), 0);
+	journal_on = false;
+	journal_start(folder, 0, true);
+	assert_false(journal_on);
+	assert_int_equal(pipe(go), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (read(go[0], &byte, 1) != 1)
+			_exit(1);
+		journal_child_leave();
+		append("log", "of the child");
+		_exit(0);
+	}
+	assert_int_equal(rename(name, folder), 0);
+	journal_cut(1);
+	before = tree();
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	close(go[0]);
+	close(go[1]);
+	undo_to(1);
+	is_as(before);
+}
+
+static void names_that_end_as_those_of_removed_files(void **state)
+{
+	char *before;
+
+	append("state (deleted)", "one");
+	journal_cut(1);
+	before = tree();
+	anew("state (deleted)", "two");
+	undo_to(1);
+	is_as(before);
+}
+
+/* Ranks are past a checkpoint one after the other: what the later one makes in between is part of
+ * it. */
+static void a_rank_is_past_a_checkpoint_before_another(void **state)
+{
+	char *before;
+	int status;
+
+	journal_cut(1);
+	append("of rank 0", "at once");
+	usleep(30000);
+	pid_t pid = fork();
+	if (pid == 0) {
+		journal_start(folder, 1, true);
+		append("of rank 1", "before it is there");
+		journal_cut(1);
+		append("of rank 1", ", and after");
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	undo_to(1);
+	before = tree();
+	assert_non_null(strstr(before, "[before it is there]"));
+	assert_null(strstr(before, "of rank 0"));
+	free(before);
+}
+
+static volatile sig_atomic_t handled;
+
+static void on_alarm(int sig)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "handler-%d", handled++ % 3);
+	append(name, "h");
+	if (handled % 2)
+		take_away(name);
+}
+
+static void handlers_change_files_too(void **state)
+{
+	const struct itimerval often = {{0, 200}, {0, 200}}, never = {0};
+	struct journal_now now;
+	char *before = tree(), path[160];
+
+	signal(SIGALRM, on_alarm);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (int i = 0; i < 300; i++) {
+		append("log", "m");
+		anew("made", "m");
+		take_away("made");
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	signal(SIGALRM, SIG_DFL);
+	assert_true(handled > 10);
+	snprintf(path, sizeof(path), "%s/rank-0.now", folder);
+	int fd = open(path, O_RDONLY);
+	assert_int_equal(read(fd, &now, sizeof(now)), sizeof(now));
+	close(fd);
+	assert_int_equal(now.failures, 0);
 	undo_to(0);
 	is_as(before);
 }
@@ -569,6 +766,13 @@ int main(void)
 	    T(epochs),
 	    T(undoing_twice_is_undoing_once),
 	    T(children_and_ranks_share_files),
+	    T(names_are_of_folders_and_not_of_paths),
+	    T(a_link_that_was_renamed_and_removed_comes_back),
+	    T(a_child_by_clone_goes_by_the_epoch_of_its_rank),
+	    T(a_child_that_is_older_than_the_journal_writes_it),
+	    T(names_that_end_as_those_of_removed_files),
+	    T(a_rank_is_past_a_checkpoint_before_another),
+	    T(handlers_change_files_too),
 	    T(a_child_by_fork_knows_nothing_of_a_later_epoch),
 	    T(a_changed_file_that_goes_comes_back_as_another_one),
 	    T(two_names_of_a_file_are_two_again),

@@ -66,13 +66,6 @@ void known_add(uint64_t key, unsigned what)
 	k->what |= what;
 }
 
-void known_clear_names(void)
-{
-	for (size_t i = 0; count && i < capacity; i++)
-		if (table[i].key % 2 == 0)
-			table[i].what = 0;
-}
-
 void known_clear(void)
 {
 	if (count)

@@ -18,10 +18,16 @@ struct journal_file {
 	uint32_t mode, links;
 };
 
+/* A name: path is the same as long as no folder above is renamed, and folder whatever happens. */
+struct journal_place {
+	char path[JOURNAL_PATH];
+	struct journal_file folder; /* the one that it is in */
+};
+
 /* 0 or -errno. flags: AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH. */
 long journal_look(int dir, const char *path, int flags, struct journal_file *f);
 uint64_t journal_file_key(const struct journal_file *f);
-uint64_t journal_path_key(const char *path);
+uint64_t journal_name_key(const struct journal_place *p);
 
 /* known.c: what has been written down since the checkpoint. */
 enum {
@@ -33,13 +39,13 @@ enum {
 unsigned known_get(uint64_t key);
 void known_add(uint64_t key, unsigned what);
 void known_clear(void);
-/* Of names only, whose keys are even: below a folder that was renamed they mean other files. */
-void known_clear_names(void);
 
 /* journal.c */
-/* False: this thread has it already, below a signal handler. Then known.c is not to be looked at.
- */
+/* Signal handlers of the program wait meanwhile. False: this thread has it already. Then known.c is
+ * not to be looked at. */
 bool journal_lock(void);
+/* First of all: is this still the process that it was? */
+void journal_whose(void);
 /* Which checkpoint the rank is past; forgets what is known if that has changed. */
 uint32_t journal_epoch(void);
 void journal_unlock(void);
@@ -73,6 +79,6 @@ void journal_end(int saved_errno);
 bool journal_path_of_fd(long fd, char out[JOURNAL_PATH]);
 /* The whole path, without symbolic links in its folders; follow: nor at its end. False: there is no
  * such folder. */
-bool journal_whole_path(int dir, const char *path, bool follow, char out[JOURNAL_PATH]);
+bool journal_place(int dir, const char *path, bool follow, struct journal_place *out);
 
 #endif

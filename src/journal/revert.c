@@ -150,6 +150,14 @@ static void alias_add(struct reverting *r, const struct journal_record *c,
 	    kept ? openat(p->dir, p->name, O_PATH | O_CLOEXEC | O_NOFOLLOW) : -1};
 }
 
+/* It is there now, made by this undoing or by one before it that was cut short. */
+static void came_back(struct reverting *r, const struct revert_place *p,
+		      const struct journal_record *c)
+{
+	if (p->seen && !is_the_file(r, p, c))
+		alias_add(r, c, p);
+}
+
 /* Since the checkpoint: so it does not matter what was in it. The process that had made it wrote
  * nothing down when it cut it, or removed it; others did, which did not know. Both times are of the
  * kernel's clock for files. */
@@ -353,54 +361,90 @@ static void revert_named(struct reverting *r, struct revert_place *p,
 	}
 }
 
-static void revert_absent(struct reverting *r, struct revert_place *p)
+/* The folder of the record, or the one that came back for it. A process may have seen others at the
+ * same path: with a root folder or mounts of its own. */
+static int is_in_its_folder(const struct reverting *r, const struct revert_place *p,
+			    const struct journal_record *c)
 {
+	struct revert_place folder = {.dir = p->dir, .name = ""};
+
+	if (!c->inode) /* an older Hale's */
+		return 1;
+	folder.seen =
+	    statx(p->dir, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &folder.st) == 0;
+	return is_the_file(r, &folder, c);
+}
+
+/* It is older than all records, and has no other name: an undoing that was cut short has moved it
+ * back here. */
+static int is_back_already(const struct reverting *r, const struct revert_place *p)
+{
+	uint64_t born = born_ns(&p->st);
+
+	for (size_t i = 0; i < r->count; i++) /* another one has come back in its place */
+		if (r->aliases[i].old_inode == p->st.stx_ino && r->aliases[i].old_born_ns == born)
+			return 0;
+	return born && born < r->begin_ns && (S_ISDIR(p->st.stx_mode) || p->st.stx_nlink == 1);
+}
+
+static void revert_absent(struct reverting *r, struct revert_place *p,
+			  const struct journal_record *c)
+{
+	if (p->seen && is_back_already(r, p))
+		return;
+	if (p->seen && !is_in_its_folder(r, p, c)) {
+		revert_trouble(r, "%s is in another folder than the one that was written down",
+			       p->path);
+		return;
+	}
 	if (p->seen && unlinkat(p->dir, p->name, S_ISDIR(p->st.stx_mode) ? AT_REMOVEDIR : 0) != 0)
 		failed(r, p);
 }
 
-static void revert_symlink(struct reverting *r, struct revert_place *p, const char *target)
+static void revert_symlink(struct reverting *r, struct revert_place *p,
+			   const struct journal_record *c, const char *target)
 {
 	char now[JOURNAL_PATH];
 	ssize_t n = p->seen ? readlinkat(p->dir, p->name, now, sizeof(now) - 1) : -1;
 
 	if (n >= 0) {
 		now[n] = '\0';
-		if (strcmp(now, target) == 0)
-			return;
 	}
-	if ((p->seen && unlinkat(p->dir, p->name, 0) != 0) ||
-	    symlinkat(target, p->dir, p->name) != 0)
+	if ((n < 0 || strcmp(now, target) != 0) &&
+	    ((p->seen && unlinkat(p->dir, p->name, 0) != 0) ||
+	     symlinkat(target, p->dir, p->name) != 0)) {
 		failed(r, p);
+		return;
+	}
+	place_look(p);
+	came_back(r, p, c);
 }
 
 static void revert_folder(struct reverting *r, struct revert_place *p,
 			  const struct journal_record *c)
 {
-	if (p->seen && S_ISDIR(p->st.stx_mode))
-		return;
-	if (mkdirat(p->dir, p->name, 0700) != 0 ||
-	    fchmodat(p->dir, p->name, c->mode & 07777, 0) != 0)
+	bool there = p->seen && S_ISDIR(p->st.stx_mode);
+
+	if (!there && (mkdirat(p->dir, p->name, 0700) != 0 ||
+		       fchmodat(p->dir, p->name, c->mode & 07777, 0) != 0))
 		failed(r, p);
 	place_look(p);
-	if (p->seen)
-		alias_add(r, c, p);
+	came_back(r, p, c);
 }
 
 /* What is in a pipe comes back with the processes that have it open. */
 static void revert_node(struct reverting *r, struct revert_place *p, const struct journal_record *c)
 {
-	if (p->seen && ((p->st.stx_mode ^ c->mode) & S_IFMT) == 0)
-		return;
-	if ((p->seen && unlinkat(p->dir, p->name, 0) != 0) ||
-	    mknodat(p->dir, p->name, (c->mode & S_IFMT) | 0600, 0) != 0 ||
-	    fchmodat(p->dir, p->name, c->mode & 07777, 0) != 0) {
+	bool there = p->seen && ((p->st.stx_mode ^ c->mode) & S_IFMT) == 0;
+
+	if (!there && ((p->seen && unlinkat(p->dir, p->name, 0) != 0) ||
+		       mknodat(p->dir, p->name, (c->mode & S_IFMT) | 0600, 0) != 0 ||
+		       fchmodat(p->dir, p->name, c->mode & 07777, 0) != 0)) {
 		failed(r, p);
 		return;
 	}
 	place_look(p);
-	if (p->seen)
-		alias_add(r, c, p);
+	came_back(r, p, c);
 }
 
 /* What has gone on from other to elsewhere, or is no more, has come back by records after this. */
@@ -409,10 +453,13 @@ static void revert_renamed(struct reverting *r, struct revert_place *p,
 {
 	struct revert_place q = place_open(other);
 
-	if (is_the_file(r, &q, c) &&
-	    syscall(SYS_renameat2, q.dir, q.name, p->dir, p->name,
-		    c->kind == JOURNAL_EXCHANGED ? RENAME_EXCHANGE : 0) != 0)
+	if (!is_the_file(r, &q, c)) {
+		if (c->born_ns && !is_the_file(r, p, c) && !was_made_since(r, c))
+			revert_trouble(r, "%s, which was renamed, is not there any more", p->path);
+	} else if (syscall(SYS_renameat2, q.dir, q.name, p->dir, p->name,
+			   c->kind == JOURNAL_EXCHANGED ? RENAME_EXCHANGE : 0) != 0) {
 		failed(r, p);
+	}
 	place_close(&q);
 }
 
@@ -456,7 +503,7 @@ void revert(struct reverting *r, const struct journal_record *c, int folder)
 	}
 	switch (c->kind) {
 	case JOURNAL_ABSENT:
-		revert_absent(r, &p);
+		revert_absent(r, &p, c);
 		break;
 	case JOURNAL_SIZE:
 		if (!was_made_since(r, c))
@@ -471,7 +518,7 @@ void revert(struct reverting *r, const struct journal_record *c, int folder)
 		revert_saved(r, &p, c, folder);
 		break;
 	case JOURNAL_SYMLINK:
-		revert_symlink(r, &p, other);
+		revert_symlink(r, &p, c, other);
 		break;
 	case JOURNAL_FOLDER:
 		revert_folder(r, &p, c);

@@ -16,7 +16,9 @@ struct revert_alias {
 struct reverting {
 	struct revert_alias *aliases;
 	size_t count, cap;
-	uint64_t since_ns; /* when the oldest of the epochs began that are undone; 0: not known */
+	uint64_t
+	    since_ns; /* whatever this record's rank made later was not there then; 0: not known */
+	uint64_t begin_ns; /* before any record was written; 0: not known */
 	int made;	   /* an older record says so: the file of this one was made since then */
 	unsigned troubles;
 	char text[400]; /* the first of them */

@@ -63,9 +63,27 @@ static void save_path(char *buf, size_t cap, const char *folder, const struct jo
 		  (unsigned long)f->inode, (unsigned long)f->born_ns);
 }
 
-/* Under another name first, so that what has the right name is whole. replace: what has that name
- * is the file itself, which is about to change. */
-static long copy_into(int from, const char *to, uint64_t size, bool replace)
+/* So that a name of the file can come back as a name of this file, whatever other names it has. */
+static void link_beside(const char *path, const char *to)
+{
+	char beside[640 + sizeof(JOURNAL_LINK_SUFFIX)];
+
+	fmt_print(beside, sizeof(beside), "%s" JOURNAL_LINK_SUFFIX, to);
+	sys(SYS_linkat, AT_FDCWD, path, AT_FDCWD, beside, 0);
+}
+
+/* What has been saved is the file itself, which is about to change. */
+static bool is_itself(const char *to, const struct journal_file *f)
+{
+	struct journal_file there;
+
+	return !journal_look(AT_FDCWD, to, AT_SYMLINK_NOFOLLOW, &there) &&
+	       there.inode == f->inode && there.device == f->device;
+}
+
+/* Under another name first, so that what has the right name is whole. Another process may remove
+ * the file meanwhile, and save itself: then the copy takes its place. */
+static long copy_into(int from, const char *to, const struct journal_file *f)
 {
 	char temporary[700];
 	static uint32_t number;
@@ -74,12 +92,14 @@ static long copy_into(int from, const char *to, uint64_t size, bool replace)
 	long fd = sys(SYS_openat, AT_FDCWD, temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fd;
-	long rc = copy(from, (int)fd, size);
+	long rc = copy(from, (int)fd, f->size);
 	sys(SYS_close, fd);
-	if (!rc && replace)
-		return sys(SYS_renameat, AT_FDCWD, temporary, AT_FDCWD, to);
 	if (!rc)
 		rc = sys(SYS_linkat, AT_FDCWD, temporary, AT_FDCWD, to, 0);
+	if (rc == -EEXIST && is_itself(to, f)) {
+		link_beside(to, to);
+		return sys(SYS_renameat, AT_FDCWD, temporary, AT_FDCWD, to);
+	}
 	sys(SYS_unlinkat, AT_FDCWD, temporary, 0);
 	return rc == -EEXIST ? 0 : rc;
 }
@@ -93,15 +113,6 @@ static bool can_read(int fd)
 	return flags >= 0 && (flags & O_ACCMODE) != O_WRONLY && !(flags & O_PATH);
 }
 
-/* So that a name of the file can come back as a name of this file, whatever other names it has. */
-static void link_beside(const char *path, const char *to)
-{
-	char beside[640 + sizeof(JOURNAL_LINK_SUFFIX)];
-
-	fmt_print(beside, sizeof(beside), "%s" JOURNAL_LINK_SUFFIX, to);
-	sys(SYS_linkat, AT_FDCWD, path, AT_FDCWD, beside, 0);
-}
-
 long journal_save_content(const char *folder, const char *path, int open_fd,
 			  const struct journal_file *f)
 {
@@ -109,20 +120,14 @@ long journal_save_content(const char *folder, const char *path, int open_fd,
 	struct journal_file there;
 
 	save_path(to, sizeof(to), folder, f);
-	bool itself = false;
-
-	if (!journal_look(AT_FDCWD, to, AT_SYMLINK_NOFOLLOW, &there)) {
-		itself = there.inode == f->inode && there.device == f->device;
-		if (!itself)
-			return 0;
-		link_beside(to, to);
-	}
+	if (!journal_look(AT_FDCWD, to, AT_SYMLINK_NOFOLLOW, &there) && !is_itself(to, f))
+		return 0;
 	if (can_read(open_fd))
-		return copy_into(open_fd, to, f->size, itself);
+		return copy_into(open_fd, to, f);
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return fd;
-	long rc = copy_into((int)fd, to, f->size, itself);
+	long rc = copy_into((int)fd, to, f);
 	sys(SYS_close, fd);
 	return rc;
 }

@@ -10,6 +10,13 @@
 
 /* ---- paths ---- */
 
+/* A change that goes on without a record is said. */
+static bool too_long(const char *path)
+{
+	journal_unprotected(path, "its path is too long", -ENAMETOOLONG);
+	return false;
+}
+
 bool journal_path_of_fd(long fd, char out[JOURNAL_PATH])
 {
 	static const char gone[] = " (deleted)";
@@ -17,28 +24,43 @@ bool journal_path_of_fd(long fd, char out[JOURNAL_PATH])
 
 	fmt_print(link, sizeof(link), "/proc/thread-self/fd/%ld", fd);
 	long n = sys(SYS_readlinkat, AT_FDCWD, link, out, JOURNAL_PATH - 1);
-	if (n <= 0 || n >= JOURNAL_PATH - 1 || out[0] != '/')
+	if (n == -ENAMETOOLONG || n >= JOURNAL_PATH - 1)
+		return too_long("a file");
+	if (n <= 0)
 		return false;
 	out[n] = 0;
+	if (out[0] != '/') {
+		journal_unprotected(out, "its folder has no path here", -ENOENT);
+		return false;
+	}
 	size_t suffix = sizeof(gone) - 1;
-	return (size_t)n < suffix || strcmp(out + n - suffix, gone) != 0;
+	if ((size_t)n < suffix || strcmp(out + n - suffix, gone) != 0)
+		return true;
+	/* or it is called so */
+	struct journal_file f, g;
+	return !journal_look((int)fd, "", AT_EMPTY_PATH, &f) &&
+	       !journal_look(AT_FDCWD, out, AT_SYMLINK_NOFOLLOW, &g) && f.inode == g.inode &&
+	       f.device == g.device;
 }
 
-static bool path_of(int dir, const char *path, int flags, char out[JOURNAL_PATH])
+static bool path_of(int dir, const char *path, int flags, char out[JOURNAL_PATH],
+		    struct journal_file *f)
 {
 	long fd = sys(SYS_openat, dir, path, O_PATH | O_CLOEXEC | flags);
 
 	if (fd < 0)
 		return false;
-	bool good = journal_path_of_fd(fd, out);
+	bool good =
+	    journal_path_of_fd(fd, out) && (!f || !journal_look((int)fd, "", AT_EMPTY_PATH, f));
 	sys(SYS_close, fd);
 	return good;
 }
 
 /* The folder's whole path, and path's last part. */
-static bool path_in_folder(int dir, const char *path, char out[JOURNAL_PATH])
+static bool path_in_folder(int dir, const char *path, struct journal_place *place)
 {
 	static char folder[JOURNAL_PATH];
+	char *out = place->path;
 	size_t n = strlen(path);
 
 	while (n > 1 && path[n - 1] == '/')
@@ -46,7 +68,9 @@ static bool path_in_folder(int dir, const char *path, char out[JOURNAL_PATH])
 	size_t at = n;
 	while (at > 0 && path[at - 1] != '/')
 		at--;
-	if (!n || at >= sizeof(folder) || (n - at == 1 && path[at] == '.') ||
+	if (at >= sizeof(folder))
+		return too_long(path);
+	if (!n || (n - at == 1 && path[at] == '.') ||
 	    (n - at == 2 && path[at] == '.' && path[at + 1] == '.'))
 		return false;
 	if (at)
@@ -54,12 +78,12 @@ static bool path_in_folder(int dir, const char *path, char out[JOURNAL_PATH])
 	else
 		folder[0] = '.';
 	folder[at ? at : 1] = 0;
-	if (!path_of(dir, folder, O_DIRECTORY, out))
+	if (!path_of(dir, folder, O_DIRECTORY, out, &place->folder))
 		return false;
 	size_t len = strlen(out);
 	len -= len == 1; /* "/" */
 	if (len + 1 + (n - at) >= JOURNAL_PATH)
-		return false;
+		return too_long(path);
 	out[len] = '/';
 	memcpy(out + len + 1, path + at, n - at);
 	out[len + 1 + n - at] = 0;
@@ -67,34 +91,35 @@ static bool path_in_folder(int dir, const char *path, char out[JOURNAL_PATH])
 }
 
 /* What a symbolic link that leads nowhere would make is at its other end. */
-static bool through_links(char path[JOURNAL_PATH])
+static bool through_links(struct journal_place *p)
 {
+	enum { LINKS = 40 }; /* as the kernel follows */
 	static char target[JOURNAL_PATH], next[JOURNAL_PATH];
 
-	for (int i = 0; i < 16; i++) {
-		long n = sys(SYS_readlinkat, AT_FDCWD, path, target, sizeof(target) - 1);
+	for (int i = 0; i < LINKS; i++) {
+		long n = sys(SYS_readlinkat, AT_FDCWD, p->path, target, sizeof(target) - 1);
 		if (n < 0)
 			return true;
 		target[n] = 0;
-		char *slash = strrchr(path, '/');
+		char *slash = strrchr(p->path, '/');
 		if (target[0] == '/')
 			*next = 0;
 		else
-			fmt_print(next, sizeof(next), "%.*s/", (int)(slash - path), path);
+			fmt_print(next, sizeof(next), "%.*s/", (int)(slash - p->path), p->path);
 		size_t len = strlen(next);
 		if (len + (size_t)n >= sizeof(next))
-			return false;
+			return too_long(target);
 		memcpy(next + len, target, (size_t)n + 1);
-		if (!path_in_folder(AT_FDCWD, next, path))
+		if (!path_in_folder(AT_FDCWD, next, p))
 			return false;
 	}
 	return false;
 }
 
-bool journal_whole_path(int dir, const char *path, bool follow, char out[JOURNAL_PATH])
+bool journal_place(int dir, const char *path, bool follow, struct journal_place *out)
 {
 	return path_in_folder(dir, path, out) && (!follow || through_links(out)) &&
-	       !journal_passes_over(out);
+	       !journal_passes_over(out->path);
 }
 
 /* Of this thread's newest open: the file was not there before. */
@@ -110,10 +135,11 @@ bool journal_begin(const char *path, int *saved_errno)
 	if (!path)
 		return false;
 	if (!journal_lock()) {
-		journal_unprotected(path, "a signal handler has interrupted the journal", -EBUSY);
+		journal_unprotected(path, "a fault has interrupted the journal", -EBUSY);
 		errno = *saved_errno;
 		return false;
 	}
+	journal_whose();
 	journal_epoch();
 	return true;
 }
@@ -126,13 +152,13 @@ void journal_end(int saved_errno)
 
 /* ---- names ---- */
 
-static void absent(const char *whole)
+static void absent(const struct journal_place *p)
 {
-	uint64_t key = journal_path_key(whole);
+	uint64_t key = journal_name_key(p);
 
 	if (known_get(key) & KNOWN_NAME)
 		return;
-	if (journal_write(JOURNAL_ABSENT, whole, NULL, NULL))
+	if (journal_write(JOURNAL_ABSENT, p->path, NULL, &p->folder))
 		known_add(key, KNOWN_NAME);
 }
 
@@ -149,9 +175,10 @@ static const char *why_unsaved(long rc)
 }
 
 /* The name is about to mean something else, or nothing. */
-static void lose(const char *whole, const struct journal_file *f)
+static void lose(const struct journal_place *p, const struct journal_file *f)
 {
-	uint64_t key = journal_path_key(whole);
+	uint64_t key = journal_name_key(p);
+	const char *whole = p->path;
 	static char text[JOURNAL_PATH], folder[600];
 	bool good = false;
 
@@ -172,6 +199,8 @@ static void lose(const char *whole, const struct journal_file *f)
 		if (rc)
 			unsaved(whole, f, why_unsaved(rc), rc);
 		good = !rc && journal_write(JOURNAL_NAMED, whole, NULL, f);
+	} else {
+		unsaved(whole, f, "it is a device", -ENODEV);
 	}
 	if (good)
 		known_add(key, KNOWN_NAME);
@@ -179,34 +208,34 @@ static void lose(const char *whole, const struct journal_file *f)
 
 void journal_removing(int dir, const char *path)
 {
-	static char whole[JOURNAL_PATH];
+	static struct journal_place whole;
 	struct journal_file f;
 	int saved;
 
 	if (!journal_begin(path, &saved))
 		return;
 	if (!journal_look(dir, path, AT_SYMLINK_NOFOLLOW, &f) &&
-	    journal_whole_path(dir, path, false, whole))
-		lose(whole, &f);
+	    journal_place(dir, path, false, &whole))
+		lose(&whole, &f);
 	journal_end(saved);
 }
 
 void journal_making(int dir, const char *path)
 {
-	static char whole[JOURNAL_PATH];
+	static struct journal_place whole;
 	struct journal_file f;
 	int saved;
 
 	if (!journal_begin(path, &saved))
 		return;
 	if (journal_look(dir, path, AT_SYMLINK_NOFOLLOW, &f) == -ENOENT &&
-	    journal_whole_path(dir, path, false, whole))
-		absent(whole);
+	    journal_place(dir, path, false, &whole))
+		absent(&whole);
 	journal_end(saved);
 }
 
-static void rename_one(const char *from, const char *to, const struct journal_file *f,
-		       bool to_is_there, const struct journal_file *g)
+static void rename_one(const struct journal_place *from, const struct journal_place *to,
+		       const struct journal_file *f, bool to_is_there, const struct journal_file *g)
 {
 	unsigned made = known_get(journal_file_key(f)) & KNOWN_MADE;
 
@@ -214,34 +243,28 @@ static void rename_one(const char *from, const char *to, const struct journal_fi
 		lose(to, g);
 	else
 		absent(to);
-	if (made && known_get(journal_path_key(from)) & KNOWN_NAME &&
-	    known_get(journal_path_key(to)) & KNOWN_NAME)
+	if (made && known_get(journal_name_key(from)) & KNOWN_NAME &&
+	    known_get(journal_name_key(to)) & KNOWN_NAME)
 		return;
-	journal_write(JOURNAL_RENAMED, from, to, f);
-	/* names below a folder mean other files now */
-	if (S_ISDIR(f->mode))
-		known_clear_names();
+	journal_write(JOURNAL_RENAMED, from->path, to->path, f);
 }
 
 void journal_renaming(int dir, const char *path, int other_dir, const char *other, bool exchange)
 {
-	static char from[JOURNAL_PATH], to[JOURNAL_PATH];
+	static struct journal_place from, to;
 	struct journal_file f, g = {0};
 	int saved;
 
 	if (!journal_begin(path, &saved))
 		return;
 	if (!journal_look(dir, path, AT_SYMLINK_NOFOLLOW, &f) &&
-	    journal_whole_path(dir, path, false, from) &&
-	    journal_whole_path(other_dir, other, false, to)) {
+	    journal_place(dir, path, false, &from) && journal_place(other_dir, other, false, &to)) {
 		bool there = !journal_look(other_dir, other, AT_SYMLINK_NOFOLLOW, &g);
 		bool same = there && g.inode == f.inode && g.device == f.device;
 		if (exchange && there)
-			journal_write(JOURNAL_EXCHANGED, from, to, &f);
-		if (exchange)
-			known_clear_names();
+			journal_write(JOURNAL_EXCHANGED, from.path, to.path, &f);
 		if (!exchange && !same)
-			rename_one(from, to, &f, there, &g);
+			rename_one(&from, &to, &f, there, &g);
 	}
 	journal_end(saved);
 }
@@ -277,16 +300,16 @@ static bool is_known(const struct journal_file *f, bool grows)
 /* True: the file is new with this call. */
 static bool opening(int dir, const char *path, int flags, bool *plain)
 {
-	static char whole[JOURNAL_PATH];
+	static struct journal_place whole;
 	struct journal_file f;
 	bool follow = !(flags & O_NOFOLLOW) && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
 	long rc = journal_look(dir, path, follow ? 0 : AT_SYMLINK_NOFOLLOW, &f);
 
 	*plain = true;
 	if (rc == -ENOENT && flags & O_CREAT) {
-		if (!journal_whole_path(dir, path, follow, whole))
+		if (!journal_place(dir, path, follow, &whole))
 			return false;
-		absent(whole);
+		absent(&whole);
 		return true;
 	}
 	if (rc)
@@ -295,9 +318,9 @@ static bool opening(int dir, const char *path, int flags, bool *plain)
 	bool grows = (flags & O_APPEND) && !(flags & O_TRUNC);
 	bool writes = (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
 	bool fails = (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
-	if (*plain && writes && !fails && !is_known(&f, grows) && path_of(dir, path, 0, whole) &&
-	    !journal_passes_over(whole))
-		change(whole, -1, &f, grows);
+	if (*plain && writes && !fails && !is_known(&f, grows) &&
+	    path_of(dir, path, 0, whole.path, NULL) && !journal_passes_over(whole.path))
+		change(whole.path, -1, &f, grows);
 	return false;
 }
 
@@ -320,9 +343,11 @@ void journal_opened(int fd)
 	struct journal_file f;
 	int saved;
 
-	if (fd < 0 || !is_new || !journal_begin("a file", &saved))
-		return;
+	bool made = is_new;
+
 	is_new = false;
+	if (fd < 0 || !made || !journal_begin("a file", &saved))
+		return;
 	if (!journal_look(fd, "", AT_EMPTY_PATH, &f) && S_ISREG(f.mode))
 		known_add(journal_file_key(&f), KNOWN_MADE);
 	journal_end(saved);
@@ -337,7 +362,7 @@ void journal_truncating(const char *path, uint64_t length)
 	if (!journal_begin(path, &saved))
 		return;
 	if (!journal_look(AT_FDCWD, path, 0, &f) && S_ISREG(f.mode) &&
-	    !is_known(&f, length >= f.size) && path_of(AT_FDCWD, path, 0, whole) &&
+	    !is_known(&f, length >= f.size) && path_of(AT_FDCWD, path, 0, whole, NULL) &&
 	    !journal_passes_over(whole))
 		change(whole, -1, &f, length >= f.size);
 	journal_end(saved);

@@ -232,7 +232,8 @@ bool journal_drop(const char *job_folder, uint32_t oldest)
 struct undo_entry {
 	const struct journal_record *record;
 	size_t order;
-	int folder; /* its epoch's */
+	int folder;   /* its epoch's */
+	unsigned log; /* its rank's, below */
 };
 
 struct undo_log {
@@ -240,9 +241,19 @@ struct undo_log {
 	struct undo_log *next;
 };
 
+/* Ranks are past a checkpoint one after the other, so each has a time of its own: its log is there
+ * before what it makes first. */
+struct undo_rank {
+	unsigned rank;
+	uint64_t since_ns;
+};
+
 struct undo_reading {
 	struct undo_entry *entries;
 	size_t count, cap;
+	struct undo_rank *ranks;
+	unsigned rank_count, rank_cap;
+	uint64_t since_ns; /* before any of them */
 	struct undo_log *logs;
 	struct reverting *r;
 };
@@ -271,7 +282,39 @@ static bool record_is_whole(const char *bytes, size_t len)
 	return good && bytes[sizeof(r)] == '/' && memchr(bytes + sizeof(r), 0, r.path_len) == NULL;
 }
 
-static bool entry_add(struct undo_reading *g, const struct journal_record *record, int folder)
+/* Of the file behind fd; 0: not known. */
+static uint64_t made_at(int fd)
+{
+	struct statx st;
+
+	return fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) == 0 &&
+		       st.stx_mask & STATX_BTIME
+		   ? (uint64_t)st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec
+		   : 0;
+}
+
+/* Its log of the oldest epoch, which is read first, says since when. -1: no memory. */
+static int rank_of(struct undo_reading *g, const char *name, int fd)
+{
+	unsigned rank = (unsigned)strtoul(name + strlen("rank-"), NULL, 10);
+
+	for (unsigned i = g->rank_count; i-- > 0;)
+		if (g->ranks[i].rank == rank)
+			return (int)i;
+	if (g->rank_count == g->rank_cap) {
+		unsigned cap = g->rank_cap ? 2 * g->rank_cap : 16;
+		struct undo_rank *more = realloc(g->ranks, cap * sizeof(*more));
+		if (!more)
+			return -1;
+		g->ranks = more;
+		g->rank_cap = cap;
+	}
+	g->ranks[g->rank_count] = (struct undo_rank){rank, made_at(fd)};
+	return (int)g->rank_count++;
+}
+
+static bool entry_add(struct undo_reading *g, const struct journal_record *record, int folder,
+		      unsigned log)
 {
 	if (g->count == g->cap) {
 		size_t cap = g->cap ? 2 * g->cap : 256;
@@ -282,7 +325,7 @@ static bool entry_add(struct undo_reading *g, const struct journal_record *recor
 		g->cap = cap;
 	}
 	g->entries[g->count] =
-	    (struct undo_entry){.record = record, .order = g->count, .folder = folder};
+	    (struct undo_entry){.record = record, .order = g->count, .folder = folder, .log = log};
 	g->count++;
 	return true;
 }
@@ -302,7 +345,8 @@ static char *log_add(struct undo_reading *g, size_t len)
 
 /* A write that a full disk has cut short leaves something that is no record; others follow, at any
  * place. */
-static bool log_scan(struct undo_reading *g, const char *bytes, size_t len, int folder)
+static bool log_scan(struct undo_reading *g, const char *bytes, size_t len, int folder,
+		     unsigned log)
 {
 	for (size_t at = 0; at + sizeof(struct journal_record) <= len;) {
 		const char *record = bytes + at;
@@ -319,20 +363,21 @@ static bool log_scan(struct undo_reading *g, const char *bytes, size_t len, int 
 				return false;
 			record = memcpy(aligned, record, n);
 		}
-		if (!entry_add(g, (const struct journal_record *)record, folder))
+		if (!entry_add(g, (const struct journal_record *)record, folder, log))
 			return false;
 		at += n;
 	}
 	return true;
 }
 
-static bool log_read(struct undo_reading *g, int fd, int folder)
+static bool log_read(struct undo_reading *g, int fd, int folder, const char *name)
 {
 	struct stat st;
 	size_t have = 0;
 	char *bytes = fstat(fd, &st) == 0 ? log_add(g, (size_t)st.st_size) : NULL;
+	int rank = rank_of(g, name, fd);
 
-	if (!bytes)
+	if (!bytes || rank < 0)
 		return false;
 	while (have < (size_t)st.st_size) {
 		ssize_t n = read(fd, bytes + have, (size_t)st.st_size - have);
@@ -342,7 +387,7 @@ static bool log_read(struct undo_reading *g, int fd, int folder)
 			break;
 		have += (size_t)n;
 	}
-	return log_scan(g, bytes, have, folder) && have == (size_t)st.st_size;
+	return log_scan(g, bytes, have, folder, (unsigned)rank) && have == (size_t)st.st_size;
 }
 
 static bool epoch_read(struct undo_reading *g, int folder)
@@ -356,7 +401,7 @@ static bool epoch_read(struct undo_reading *g, int folder)
 		if (strncmp(e->d_name, "rank-", 5) != 0)
 			continue;
 		int fd = open_own(folder, e->d_name, 0);
-		good = fd >= 0 && log_read(g, fd, folder);
+		good = fd >= 0 && log_read(g, fd, folder, e->d_name);
 		if (fd >= 0)
 			close(fd);
 	}
@@ -415,14 +460,15 @@ static const char *other_of(const struct journal_record *c)
 	return path_of(c) + c->path_len + 1;
 }
 
-/* A file that is as old as the journal, by a clock of some milliseconds: is there a record of its
- * being made? One that was renamed was made under the name it had before. */
+/* A file that is as old as the journal, by a clock of some milliseconds, or of another rank: is
+ * there a record of its being made? One that was renamed was made under the name it had before. */
 static int was_made(const struct undo_reading *g, size_t which)
 {
 	const struct journal_record *c = g->entries[which].record;
 	const char *path = path_of(c);
 
-	if (!c->born_ns || c->born_ns != g->r->since_ns)
+	if (!c->born_ns || c->kind == JOURNAL_ABSENT || c->born_ns < g->since_ns ||
+	    c->born_ns > g->r->since_ns)
 		return 0;
 	for (size_t i = which + 1; i < g->count; i++) {
 		const struct journal_record *e = g->entries[i].record;
@@ -438,17 +484,6 @@ static int was_made(const struct undo_reading *g, size_t which)
 	return 0;
 }
 
-/* Before the first record an epoch's folder is made. */
-static uint64_t made_at(int folder)
-{
-	struct statx st;
-
-	return folder >= 0 && statx(folder, "", AT_EMPTY_PATH, STATX_BTIME, &st) == 0 &&
-		       st.stx_mask & STATX_BTIME
-		   ? (uint64_t)st.stx_btime.tv_sec * 1000000000 + st.stx_btime.tv_nsec
-		   : 0;
-}
-
 static void undo_epochs(struct undo_reading *g, int journal, const uint32_t *epochs, size_t count,
 			int *folders)
 {
@@ -460,10 +495,12 @@ static void undo_epochs(struct undo_reading *g, int journal, const uint32_t *epo
 		if (folders[i] < 0 || !epoch_read(g, folders[i]))
 			revert_trouble(g->r, "a journal can't be read whole");
 	}
-	g->r->since_ns = count ? made_at(folders[0]) : 0;
+	/* before the first record an epoch's folder is made */
+	g->r->begin_ns = g->since_ns = count ? made_at(folders[0]) : 0;
 	if (g->count)
 		qsort(g->entries, g->count, sizeof(*g->entries), newest_first);
 	for (size_t i = 0; i < g->count; i++) {
+		g->r->since_ns = g->ranks[g->entries[i].log].since_ns;
 		g->r->made = was_made(g, i);
 		revert(g->r, g->entries[i].record, g->entries[i].folder);
 	}
@@ -480,6 +517,7 @@ static void reading_fini(struct undo_reading *g)
 		free(l);
 	}
 	free(g->entries);
+	free(g->ranks);
 }
 
 bool journal_is_empty(const char *job_folder, uint32_t id)
