@@ -362,6 +362,23 @@ def a_second_failure_in_a_vulnerable_set_is_not_survived(s):
 
 
 @test
+def a_job_ends_whose_last_process_is_a_stopped_shadow(s):
+    """The other three die while their agent stands still: the fourth is stopped, and that is told last."""
+    job = s.hale_start(2, s.compile("storm"), 3000, options=shadows(2, "--rejuvenate-after", "never", "--ckpt-every", "off"))
+    job.until_output("round 100:")
+    agent = agent_of(list(nodes(s, job).values())[0]["pid"])
+    pids = [rows(job)[rank, slot]["pid"] for rank, slot in ((0, 0), (1, 0), (0, 1))]
+    os.kill(agent, signal.SIGSTOP)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    job.until(lambda: not any(alive(pid) for pid in pids), "all to have died")
+    os.kill(agent, signal.SIGCONT)
+    r = job.wait()
+    expect("main and shadow (2 processes) of rank 1 are dead" in r.err, r)
+    expect(r.status in (EXIT_UNRECOVERED, 137), r)
+
+
+@test
 def a_lost_node_has_no_main_with_its_shadow(s):
     exe = s.compile("storm")
     plain = s.hale_run(4, exe, 200)

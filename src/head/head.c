@@ -242,6 +242,7 @@ void head_take_ended(struct head *h, uint32_t rank, int status)
 	job_event_t event = judge_end(h, rank, status);
 
 	if (event == JOB_RANK_KILLED && shadows_ended(h, rank, status)) {
+		head_all_gone_soon(h); /* it may be the last one of a job that ends, or goes back */
 		if (!h->shadows.over)
 			return;
 		event = JOB_RANK_DONE;
