@@ -29,6 +29,7 @@ static struct {
 	uint64_t wilds; /* receives from any source that were posted */
 	bool open;	/* the newest question is being answered here */
 	bool withdrawn; /* … and was, until another process became the leader: it is asked again */
+	bool overdue;	/* the last answer of a leader that is dead has been replayed just now */
 	struct heard *first, *last;
 	struct heard *wild; /* in no order */
 	size_t heard_bytes; /* in both lists */
@@ -120,9 +121,19 @@ static void heard_drop(void)
 {
 	struct heard *h = decide.first;
 	decide.first = h->next;
-	if (!decide.first)
+	if (!decide.first) {
 		decide.last = NULL;
+		decide.overdue = redundant_leads();
+	}
 	heard_free(h);
+}
+
+/* A new leader replays what the old one has answered before it decides anything itself. Until then
+ * messages are here that the old one has got only later, perhaps when it had taken a receive back.
+ */
+static bool decides(void)
+{
+	return redundant_leads() && !decide.first;
 }
 
 /* The leader had come to that many questions when it said this. */
@@ -140,6 +151,7 @@ decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size)
 			match_wait_until(answer_known, NULL);
 		struct heard *h = decide.first;
 		if (!h) {
+			decide_catch_up();
 			decide.open = true;
 			if (decide.told < decide.asked - 1)
 				decide.told = decide.asked - 1; /* by who led before */
@@ -284,7 +296,7 @@ struct match_request *decide_posted_take(struct flow *f, const struct envelope *
 	r = first_of(f->posted.first, e->tag);
 	struct match_request *any = first_of(f->context->any.first, e->tag);
 	if (any && (!r || any->stamp < r->stamp)) {
-		if (!redundant_leads())
+		if (!decides())
 			return NULL;
 		wild_say(any, f->peer, e->number);
 		list_remove(&f->context->any, any);
@@ -321,7 +333,7 @@ static void receive_wild(struct match_request *r)
 		return;
 	}
 	struct context *c = match.context[r->context];
-	for (struct match_message *m = c && redundant_leads() ? c->first : NULL; m; m = m->later) {
+	for (struct match_message *m = c && decides() ? c->first : NULL; m; m = m->later) {
 		if (!tag_matches(r->base.tag, m->envelope.tag) ||
 		    reserved(m->flow, m->envelope.number))
 			continue;
@@ -402,11 +414,26 @@ static void on_heard(const struct envelope *e, const void *payload)
 	decide.last = h;
 }
 
-static void on_promoted(void)
+static void rematch_all(void)
 {
 	for (uint32_t id = 0; id < MATCH_CONTEXTS; id++)
 		if (match.context[id])
 			rematch(match.context[id]);
+}
+
+/* Not where that answer was taken: its question is still being dealt with. */
+void decide_catch_up(void)
+{
+	if (LIKELY(!decide.overdue))
+		return;
+	decide.overdue = false;
+	if (decides())
+		rematch_all();
+}
+
+static void on_promoted(void)
+{
+	rematch_all();
 	shadow_look();
 }
 
@@ -511,21 +538,38 @@ struct match_message *decide_probe(uint32_t context, uint32_t world, int tag, bo
 	}
 }
 
+/* Also of a receive that is complete here: in another replica it may not be. */
+static bool may_cancel(struct match_request *r)
+{
+	int32_t yes = 0;
+	size_t size = sizeof(yes);
+
+	switch (decide_ask_slow(DECIDE_CANCEL, &yes, &size)) {
+	case DECIDE_HERE:
+		yes = !r->base.complete && r->state == STATE_POSTED && !r->exactly;
+		decide_tell_slow(DECIDE_CANCEL, true, &yes, sizeof(yes));
+		return yes;
+	case DECIDE_NO:
+		decide_kinds_differ(DECIDE_CANCEL, 0);
+	default:
+		return yes;
+	}
+}
+
 /* A send is never taken back: whether it still could be, replicas would see differently. */
 int decide_cancel(struct match_request *r)
 {
-	int32_t yes = r->state == STATE_POSTED && !r->exactly;
-	if (r->base.kind != REQUEST_RECV)
+	if (r->base.kind != REQUEST_RECV || !may_cancel(r))
 		return MPI_SUCCESS;
-	decide_value(DECIDE_CANCEL, &yes, sizeof(yes));
-	if (!yes)
-		return MPI_SUCCESS;
-	if (r->state != STATE_POSTED)
+	if (r->base.complete || r->state != STATE_POSTED)
 		decide_differs("a receive that its leader has cancelled has got a message here");
 	posted_remove(r);
 	r->base.cancelled = true;
 	r->base.status._cancelled = 1;
 	r->base.status._ucount = 0;
+	uint32_t context = r->context;
 	request_finish(r, MPI_SUCCESS);
+	if (match.context[context]) /* what has waited because of it */
+		rematch(match.context[context]);
 	return MPI_SUCCESS;
 }

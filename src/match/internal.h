@@ -298,6 +298,8 @@ int decide_cancel(struct match_request *r);
 struct match_message *decide_probe(uint32_t context, uint32_t world, int tag, bool wait);
 /* Before this process sleeps: its followers may wait for what it has decided. */
 void decide_settle(void);
+/* What has waited for the last answer of a dead leader goes on. */
+void decide_catch_up(void);
 void decide_fini(void);
 /* Of determinants that this process has not come to yet. */
 size_t decide_log_bytes(void);

@@ -52,6 +52,8 @@ static __attribute__((noinline)) int progress_work(void)
 		return 0;
 	if (UNLIKELY(match.unsettled))
 		channels_choose();
+	if (UNLIKELY(redundant_on))
+		decide_catch_up();
 	if (match.busy)
 		moved += queues_flush();
 	moved += rendezvous_progress();

@@ -145,12 +145,12 @@ static int cancel_send(struct match_request *r)
 int match_cancel(struct request *b)
 {
 	struct match_request *r = (struct match_request *)b;
+	if (UNLIKELY(redundant_on) && (b->kind == REQUEST_SEND || b->kind == REQUEST_RECV))
+		return decide_cancel(r);
 	if (b->complete)
 		return MPI_SUCCESS;
 	if (b->kind != REQUEST_SEND && b->kind != REQUEST_RECV)
 		return b->cancel ? b->cancel(b) : MPI_ERR_REQUEST;
-	if (UNLIKELY(redundant_on))
-		return decide_cancel(r);
 	if (b->kind == REQUEST_SEND)
 		return cancel_send(r);
 	if (r->state == STATE_POSTED) {
