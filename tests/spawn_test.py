@@ -92,6 +92,39 @@ def without_a_reserve_a_sentence_says_how_to_have_one(s):
     expect(r.status != 0 and "3 processes are wanted, and fewer are left" in r.err, r)
 
 
+@test
+def ports_of_another_job_are_refused_by_a_sentence_and_jobs_with_replicas_have_none(s):
+    source = s.write("port.c", """
+#include <mpi.h>
+#include <stdio.h>
+int main(int c, char **v) {
+    MPI_Comm made;
+    char port[MPI_MAX_PORT_NAME] = "";
+    int class = 0;
+    MPI_Init(&c, &v);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (c > 1) {
+        MPI_Error_class(MPI_Comm_connect(v[1], MPI_INFO_NULL, 0, MPI_COMM_SELF, &made), &class);
+        printf("%d\\n", class == MPI_ERR_PORT);
+    } else {
+        printf("%d %s\\n", MPI_Open_port(MPI_INFO_NULL, port) == MPI_SUCCESS, port);
+    }
+    MPI_Finalize();
+    return 0; }
+""")
+    have("mpicc.openmpi")
+    exe = s.path("port")
+    r = s.run("mpicc.openmpi", "-w", "-o", exe, source)
+    expect(r.status == 0, r)
+    other = s.hale_run(1, exe)
+    expect(other.status == 0 and other.out.startswith("1 hale:"), other)
+    r = s.hale_run(1, exe, other.out.split()[1])
+    expect(r.status == 0 and r.out == "1\n" and "processes of two jobs can't meet" in r.err, r)
+    r = s.hale_run(1, exe, options=["--replicas", 2])
+    expect(r.status == 0 and r.out.startswith("0 ") and "a job with replicas has no ports" in r.err, r)
+
+
 def respawn_right(r, rounds, parents=2, children=3):
     expect(r.status == 0, r)
     expect(r.out == f"{parents} parents, {children} children, {rounds} rounds: {total(parents, children, rounds)}\n", r)

@@ -54,6 +54,16 @@ static bool port_parse(const char *text, int *process, int *number)
 	return *process >= 0 && *process < (int)link_self()->nranks && *number >= 0;
 }
 
+/* Leaders meet by the messages of their job, so nobody outside of it can be reached. */
+static void say_other_job(const char *text)
+{
+	if (text && strncmp(text, "hale:", 5) == 0)
+		log_warn(
+		    "MPI_Comm_connect: '%s' is no port of this job, which is %s; processes of "
+		    "two jobs can't meet: start both programs in one, `hale run -n 1 A : -n 1 B`",
+		    text, job());
+}
+
 /* Where the open port stands in the list; NULL: it is closed. */
 static struct port_open **port_find(int number)
 {
@@ -222,6 +232,7 @@ static void connect_one(const char *port, struct contact *c)
 {
 	int number, answer = MPI_SUCCESS;
 	if (!port_parse(port, &c->process, &number)) {
+		say_other_job(port);
 		c->error = MPI_ERR_PORT;
 		return;
 	}
