@@ -26,9 +26,25 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def compilers(abi):
-    if abi != "standard":
-        return [f"CC=mpicc.{abi}", f"F77=mpif77.{abi}", f"FC=mpif90.{abi}", f"CXX=mpicxx.{abi}"]
-    return [f"CC={HERE}/build/hale cc", "--disable-fortran"]
+    """MPICC as well as CC: the suite's configure takes the mpicc in PATH otherwise, whatever CC says."""
+    if abi == "standard":
+        return [f"{name}={HERE}/build/hale cc" for name in ("CC", "MPICC")] + ["--disable-fortran"]
+    wrappers = {"CC": "mpicc", "MPICC": "mpicc", "F77": "mpif77", "MPIF77": "mpif77", "FC": "mpif90",
+                "MPIFC": "mpif90", "CXX": "mpicxx", "MPICXX": "mpicxx"}
+    return [f"{name}={wrapper}.{abi}" for name, wrapper in wrappers.items()]
+
+
+def check_interface(target, abi):
+    """Programs of another interface than the one that is to be tried would give a table with a wrong name."""
+    wanted = {"mpich": "libmpich.so", "openmpi": "libmpi.so.40", "standard": "libmpi_abi.so"}[abi]
+    for folder, _, names in os.walk(target):
+        for name in names:
+            path = os.path.join(folder, name)
+            if os.access(path, os.X_OK) and "." not in name:
+                needed = subprocess.run(["readelf", "-d", path], capture_output=True, text=True).stdout
+                mpi = re.findall(r"NEEDED.*\[(libmpi\.so\S*|libmpich\.so\S*|libmpi_abi\.so\S*)\]", needed)
+                if mpi and not mpi[0].startswith(wanted):
+                    sys.exit(f"{path} was built for {mpi[0]}, not for {abi}: begin in an empty folder")
 
 
 def build(source, target, abi, folders):
@@ -44,6 +60,7 @@ def build(source, target, abi, folders):
         if os.path.exists(f"{target}/{folder}/Makefile"):
             # some programs call functions that the header does not have: the others are made
             subprocess.run(["make", "-k", "-s", "-C", f"{target}/{folder}"], stderr=subprocess.DEVNULL)
+    check_interface(target, abi)
 
 
 class Test:

@@ -385,12 +385,12 @@ class Scenario:
         self.jobs.append(job)
         return job
 
-    def run(self, *argv, env=None, stdin=None, limit=LIMIT):
+    def run(self, *argv, env=None, stdin=None, limit=LIMIT, cwd=None):
         e = dict(self.env, **(env or {}))
         argv = [str(a) for a in argv]
         given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
         try:
-            p = subprocess.run(argv, cwd=self.dir, env=e, stdout=subprocess.PIPE,
+            p = subprocess.run(argv, cwd=cwd or self.dir, env=e, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, errors="replace",
                                timeout=limit, **given)
         except subprocess.TimeoutExpired as t:
