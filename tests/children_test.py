@@ -587,6 +587,35 @@ def a_rank_with_children_comes_back_when_its_supervisor_is_killed(s):
     expect(r.status == 0 and r.out == "3\n" and "is refused" not in r.err, r)
 
 
+# What R's makeCluster does: the worker is there, and nobody but the program knows of it.
+LEAVES = """
+import os, time
+if not os.fork():
+    if not os.fork():
+        while not os.path.exists("end"): time.sleep(0.01)
+    os._exit(0)
+os.wait()
+open("there", "w").close()
+while not os.path.exists("go"): time.sleep(0.01)
+print("right")
+"""
+
+
+@test
+def a_descendant_that_has_lost_its_parent_is_waited_for(s):
+    job = s.hale_start(1, "/usr/bin/python3", "-c", LEAVES,
+                       options=["--no-mpi", "--ckpt-every", "off", "--ckpt-wait", "1s"])
+    job.until(lambda: os.path.exists(s.path("there")), "the program")
+    r = s.hale("ckpt", job.id())
+    expect(r.status != 0 and "has lost its parent" in r.err + job.err(), r, job.err())
+    s.write("end", "")
+    r = s.hale("ckpt", job.id())
+    expect(r.status == 0, r)
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "right\n", r)
+
+
 TOLD = """
 import os, signal, time
 told = 0

@@ -181,7 +181,7 @@ def processes_that_take_turns_by_system_v_objects_go_on(s):
     expect(r.status == 0, r)
     for i in range(2):
         k = s.hale_run(1, exe, options=["--no-mpi", "--ckpt-every", "100ms", "--report", "report.json",
-                                        "--inject", "kill:rank=0,after=0.6s", "--inject", "kill:rank=0,after=1.1s"])
+                                        "--inject", "kill:rank=0,at-ckpt=3", "--inject", "kill:rank=0,at-ckpt=7"])
         expect(k.status == 0 and k.out == r.out, k)
         expect(all(f["rolled_back_to"] > 0 for f in s.report()["failures"]), s.report())
         expect(s.report()["restarts"] >= 1, s.report())
@@ -250,7 +250,7 @@ def ranks_that_take_turns_by_system_v_objects_go_on(s):
     expect(alone.status == 0, alone)
     for f in folders[1:]:
         r = s.hale_run(2, exe, options=["--no-mpi", "--ckpt-every", "100ms", "--wdir", f, "--report", "report.json",
-                                        "--inject", "kill:rank=0,after=0.7s", "--inject", "kill:rank=1,after=1.3s"])
+                                        "--inject", "kill:rank=0,at-ckpt=3", "--inject", "kill:rank=1,at-ckpt=7"])
         expect(r.status == 0 and r.out == alone.out, alone, r)
         expect(all(k["rolled_back_to"] > 0 for k in s.report()["failures"]), s.report(), r)
         expect(s.report()["restarts"] >= 1, s.report())

@@ -86,6 +86,31 @@ static hale_status_t check_member(const struct tree_process *p, const struct ima
 			 p->pid, p->name, why.text);
 }
 
+/* A descendant that has lost its parent, and is in the rank's group, ends with a rollback. What the
+ * program does with it would be lost: it is waited for. One with a group of its own was let go. */
+static hale_status_t check_orphans(pid_t pid, struct error *err)
+{
+	struct tree_process rank, *found;
+	hale_status_t rc = HALE_OK;
+	size_t count = 0;
+
+	if (!tree_look(pid, &rank) || rank.group != pid || rank.parent <= 1)
+		return HALE_OK;
+	found = calloc(TREE_MAX, sizeof(*found));
+	if (!found)
+		return error_set(err, HALE_ERR_MEMORY, "out of memory");
+	tree_children(rank.parent, found, TREE_MAX, &count);
+	for (size_t i = 0; rc == HALE_OK && i < count && i < TREE_MAX; i++)
+		if (found[i].pid != pid && found[i].group == rank.group && !found[i].ended)
+			rc = error_set(
+			    err, HALE_ERR_AGAIN,
+			    "its descendant %d (%s) has lost its parent, and no image holds "
+			    "such: is it to run on alone (setsid), or to be waited for?",
+			    found[i].pid, found[i].name);
+	free(found);
+	return rc;
+}
+
 hale_status_t image_check_children(pid_t pid, const int *own, size_t own_count,
 				   struct image_tree *tree, struct error *err)
 {
@@ -108,6 +133,8 @@ hale_status_t image_check_children(pid_t pid, const int *own, size_t own_count,
 			tree->pid[tree->count++] = found[i].pid;
 	for (size_t i = 0; rc == HALE_OK && i < count; i++)
 		rc = check_member(&found[i], tree, own, own_count, err);
+	if (rc == HALE_OK)
+		rc = check_orphans(pid, err);
 	free(found);
 	return rc;
 }

@@ -41,6 +41,8 @@ struct tree_process {
 /* All descendants of a process, at most max; one more says that there are more. Async-signal-safe.
  * false: /proc can't be read. */
 bool tree_find(int32_t root, struct tree_process *found, size_t max, size_t *count);
+/* Its children alone, of all its threads. */
+bool tree_children(int32_t pid, struct tree_process *found, size_t max, size_t *count);
 bool tree_look(int32_t pid, struct tree_process *p);
 
 enum tree_phase { TREE_STOPPING, TREE_CAPTURE, TREE_RELEASE, TREE_CANCEL };

@@ -92,6 +92,15 @@ static bool children_of(struct finding *f, int32_t pid)
 	return n == 0;
 }
 
+bool tree_children(int32_t pid, struct tree_process *found, size_t max, size_t *count)
+{
+	struct finding f = {.found = found, .max = max};
+	bool ok = children_of(&f, pid);
+
+	*count = f.count;
+	return ok;
+}
+
 bool tree_find(int32_t root, struct tree_process *found, size_t max, size_t *count)
 {
 	struct finding f = {.found = found, .max = max};
