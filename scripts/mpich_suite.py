@@ -8,9 +8,9 @@ usage: mpich_suite.py build SOURCE BUILD mpich|openmpi|standard [FOLDER…]
 SOURCE is a checkout of MPICH (git clone https://github.com/pmodels/mpich): its test/mpi and confdb are
 used, nothing of it is copied into the tree. BUILD is an empty folder on first use. 'build' makes what the
 interface's header can compile; the others are told by 'run' as not built. 'run' prints one line for each test
-that fails and a table; its exit status is 0 when all passed. Tests that skip themselves, or that the suite
-itself expects to fail (xfail), are printed and not counted. With SUITE_KILL_EVERY=10 every tenth program loses
-a rank at its first checkpoint. HALE is the program hale. Needs autoconf, automake, libtool."""
+that fails and a table; its exit status is 0 when all passed. Tests that skip themselves, that the suite itself
+expects to fail (xfail), or that need more memory than is free are printed and not counted. With
+SUITE_KILL_EVERY=10 every tenth program loses a rank at its first checkpoint. HALE is the program hale. Needs autoconf, automake, libtool."""
 
 import os
 import re
@@ -70,6 +70,7 @@ class Test:
         words = line.split()
         self.name, self.ranks = words[0], int(words[1]) if len(words) > 1 else 1
         self.args, self.env, self.result, self.limit, self.expected_to_fail = [], {}, "no errors", 60, False
+        self.gigabytes = 0
         for word in words[2:]:
             key, _, value = word.partition("=")
             if key == "arg":
@@ -81,6 +82,8 @@ class Test:
                 self.result = value
             elif key == "timeLimit":
                 self.limit = max(self.limit, int(value))
+            elif key == "mem":
+                self.gigabytes = float(value)
             elif key == "xfail":
                 self.expected_to_fail = True
         self.limit = min(self.limit, int(os.environ.get("SUITE_LIMIT", "180")))
@@ -127,11 +130,18 @@ def judge(test, status, out):
     return None
 
 
+def gigabytes_free():
+    with open("/proc/meminfo") as f:
+        return int(re.search(r"^MemAvailable:\s+(\d+)", f.read(), flags=re.M)[1]) / 1e6
+
+
 def run_one(target, hale, folder, test, options, killed=False):
     path = f"{target}/{folder}"
     exe = f"{path}/{test.name}"
     if not os.access(exe, os.X_OK):
         return "not built"
+    if test.gigabytes > gigabytes_free():  # it would be killed, and others with it
+        return f"needs {test.gigabytes:.0f} GB of memory"
     if ("spawn" in folder or test.name in SPAWNERS) and "--spawn" not in options:
         options = ["--spawn", "64" if test.name == "concurrent_spawns" else "24", *options]
     if killed:
@@ -167,7 +177,7 @@ def run(target, hale, folders, options):
                 print(f"not built  {where}/{test.name}", flush=True)
                 continue
             words = f"{where}/{test.name} {test.ranks} {' '.join(test.args)}"
-            if why == "skipped" or (why and test.expected_to_fail):
+            if why == "skipped" or (why and why.startswith("needs ")) or (why and test.expected_to_fail):
                 print(f"not counted  {words}: {why}", flush=True)
                 continue
             total += 1
