@@ -86,6 +86,14 @@ static hale_status_t check_member(const struct tree_process *p, const struct ima
 			 p->pid, p->name, why.text);
 }
 
+/* Servers of OpenCL runtimes have no parent on purpose, and end with the process that they serve. */
+static bool is_hales_own(const struct tree_process *p)
+{
+	static const char server[] = "hale-opencl-";
+
+	return strncmp(p->name, server, sizeof(server) - 1) == 0;
+}
+
 /* A descendant that has lost its parent, and is in the rank's group, ends with a rollback. What the
  * program does with it would be lost: it is waited for. One with a group of its own was let go. */
 static hale_status_t check_orphans(pid_t pid, struct error *err)
@@ -101,7 +109,8 @@ static hale_status_t check_orphans(pid_t pid, struct error *err)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
 	tree_children(rank.parent, found, TREE_MAX, &count);
 	for (size_t i = 0; rc == HALE_OK && i < count && i < TREE_MAX; i++)
-		if (found[i].pid != pid && found[i].group == rank.group && !found[i].ended)
+		if (found[i].pid != pid && found[i].group == rank.group && !found[i].ended &&
+		    !is_hales_own(&found[i]))
 			rc = error_set(
 			    err, HALE_ERR_AGAIN,
 			    "its descendant %d (%s) has lost its parent, and no image holds "
