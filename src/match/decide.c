@@ -28,6 +28,7 @@ static struct {
 	uint64_t told;	/* followers know the answers up to this one */
 	uint64_t wilds; /* receives from any source that were posted */
 	bool open;	/* the newest question is being answered here */
+	bool asking;	/* it waits for an answer, or for its turn to be answered here */
 	bool withdrawn; /* … and was, until another process became the leader: it is asked again */
 	bool overdue;	/* the last answer of a leader that is dead has been replayed just now */
 	struct heard *first, *last;
@@ -130,10 +131,17 @@ static void heard_drop(void)
 
 /* A new leader replays what the old one has answered before it decides anything itself. Until then
  * messages are here that the old one has got only later, perhaps when it had taken a receive back.
- */
+ * How far the old one had come with questions is no answer to those behind us. */
 static bool decides(void)
 {
-	return redundant_leads() && !decide.first;
+	const struct heard *h;
+
+	if (!redundant_leads())
+		return false;
+	while ((h = decide.first) && h->kind == DECIDE_UNTIL &&
+	       h->index < decide.asked + !decide.asking)
+		heard_drop();
+	return !decide.first;
 }
 
 /* The leader had come to that many questions when it said this. */
@@ -142,10 +150,8 @@ static bool is_no_answer(const struct heard *h)
 	return h->kind == DECIDE_UNTIL || h->kind == DECIDE_LIBC;
 }
 
-decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size)
+static decide_turn_t take_turn(enum decide_kind kind, void *answer, size_t *size)
 {
-	decide.asked++;
-	decide.withdrawn = false;
 	for (;;) {
 		if (!answer_known(NULL))
 			match_wait_until(answer_known, NULL);
@@ -172,6 +178,16 @@ decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size)
 		heard_drop();
 		return DECIDE_YES;
 	}
+}
+
+decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size)
+{
+	decide.asked++;
+	decide.withdrawn = false;
+	decide.asking = true;
+	decide_turn_t turn = take_turn(kind, answer, size);
+	decide.asking = false;
+	return turn;
 }
 
 void decide_value(enum decide_kind kind, void *value, size_t size)
