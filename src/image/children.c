@@ -86,7 +86,8 @@ static hale_status_t check_member(const struct tree_process *p, const struct ima
 			 p->pid, p->name, why.text);
 }
 
-/* Servers of OpenCL runtimes have no parent on purpose, and end with the process that they serve. */
+/* Servers of OpenCL runtimes have no parent on purpose; they end with the process that they serve.
+ */
 static bool is_hales_own(const struct tree_process *p)
 {
 	static const char server[] = "hale-opencl-";
