@@ -440,26 +440,25 @@ static void a_link_that_was_renamed_and_removed_comes_back(void **state)
 	is_as(before);
 }
 
-/* A process that libc was not asked for: nobody tells the journal. */
-static void a_child_by_clone_goes_by_the_epoch_of_its_rank(void **state)
+/* In a child: until its parent is past checkpoint 1. */
+static void wait_for_word(int from)
 {
-	char *before, byte = 0;
-	int go[2], status;
+	char byte;
 
-	append("made", "in epoch 0");
-	assert_int_equal(pipe(go), 0);
-	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	if (pid == 0) {
-		if (read(go[0], &byte, 1) != 1)
-			_exit(1);
-		take_away("made");
-		append("more", "of epoch 1");
-		_exit(0);
-	}
+	if (read(from, &byte, 1) != 1)
+		_exit(1);
+}
+
+/* What the child that waits at go changes after checkpoint 1 goes with a rollback to it. */
+static void changes_are_undone(pid_t child, const int go[2])
+{
+	char *before;
+	int status;
+
 	journal_cut(1);
 	before = tree();
-	assert_int_equal(write(go[1], &byte, 1), 1);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(write(go[1], "", 1), 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	close(go[0]);
 	close(go[1]);
@@ -467,11 +466,28 @@ static void a_child_by_clone_goes_by_the_epoch_of_its_rank(void **state)
 	is_as(before);
 }
 
+/* A process that libc was not asked for: nobody tells the journal. */
+static void a_child_by_clone_goes_by_the_epoch_of_its_rank(void **state)
+{
+	int go[2];
+
+	append("made", "in epoch 0");
+	assert_int_equal(pipe(go), 0);
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (pid == 0) {
+		wait_for_word(go[0]);
+		take_away("made");
+		append("more", "of epoch 1");
+		_exit(0);
+	}
+	changes_are_undone(pid, go);
+}
+
 /* It was there when the job's first checkpoint made the journal. */
 static void a_child_that_is_older_than_the_journal_writes_it(void **state)
 {
-	char *before, name[160], byte = 0;
-	int go[2], status;
+	char name[160];
+	int go[2];
 
 	snprintf(name, sizeof(name), "%s.later", folder);
 	assert_int_equal(rename(folder, name), 0);
@@ -481,22 +497,13 @@ static void a_child_that_is_older_than_the_journal_writes_it(void **state)
 	assert_int_equal(pipe(go), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		if (read(go[0], &byte, 1) != 1)
-			_exit(1);
+		wait_for_word(go[0]);
 		journal_child_leave();
 		append("log", "of the child");
 		_exit(0);
 	}
 	assert_int_equal(rename(name, folder), 0);
-	journal_cut(1);
-	before = tree();
-	assert_int_equal(write(go[1], &byte, 1), 1);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	close(go[0]);
-	close(go[1]);
-	undo_to(1);
-	is_as(before);
+	changes_are_undone(pid, go);
 }
 
 static void names_that_end_as_those_of_removed_files(void **state)
@@ -579,27 +586,17 @@ static void handlers_change_files_too(void **state)
  * the epoch before. */
 static void a_child_by_fork_knows_nothing_of_a_later_epoch(void **state)
 {
-	int go[2], status;
-	char byte = 0, *before;
+	int go[2];
 
 	append("made", "in epoch 0");
 	assert_int_equal(pipe(go), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		if (read(go[0], &byte, 1) != 1)
-			_exit(1);
+		wait_for_word(go[0]);
 		take_away("made");
 		_exit(0);
 	}
-	journal_cut(1);
-	before = tree();
-	assert_int_equal(write(go[1], &byte, 1), 1);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-	close(go[0]);
-	close(go[1]);
-	undo_to(1);
-	is_as(before);
+	changes_are_undone(pid, go);
 }
 
 /* Its content was saved as a copy, before its name went; what comes back may get its number. */
