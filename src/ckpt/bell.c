@@ -4,8 +4,12 @@
  * A futex and descriptors can't be waited for together. So while there are descriptors the bell
  * also comes as a datagram: this process binds a socket to a name that the kernel chooses, and
  * writes the name into its mailbox. Whoever rings sends a byte there (mailbox_ring_slow). The
- * bell's word decides; a datagram too many only makes one more round of progress. */
+ * bell's word decides; a datagram too many only makes one more round of progress.
+ *
+ * A byte wakes one thread. So only one sleeps on the descriptors, and the others on the word. Who
+ * wakes when nobody is at the descriptors wakes another one, which sleeps there if it finds nothing. */
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -25,6 +29,8 @@ enum { NAME_LENGTH = 5 };
  * nobody looks at. */
 static struct pollfd watched[1 + LINK_BELL_FDS];
 static _Atomic bool open_now;
+static _Atomic bool watching;	/* a thread sleeps on descriptors */
+static _Atomic uint32_t inside; /* threads in bell_sleep */
 
 static hale_status_t name_read(int fd, uint64_t *name, struct error *err)
 {
@@ -82,16 +88,38 @@ static void datagrams_take(void)
 		;
 }
 
+static void watch(const struct timespec *t)
+{
+	/* by system call: ppoll of this library is the program's (masks.c) */
+	if (syscall(SYS_ppoll, watched, ARRAY_LEN(watched), t, NULL, 0) > 0)
+		datagrams_take();
+	atomic_store(&watching, false);
+}
+
+/* Whoever wakes may leave for good, with nobody at the descriptors: another one has to come there.
+ * The word changes for those who have seen that somebody watches, and don't sleep yet. */
+static void bell_leave(_Atomic uint32_t *bell)
+{
+	if (atomic_fetch_sub(&inside, 1) == 1 || atomic_load(&watching))
+		return;
+	atomic_fetch_add(bell, 1);
+	syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
 bool bell_sleep(uint32_t bell_seen, uint64_t max_ns)
 {
 	struct timespec t = {(time_t)(max_ns / 1000000000u), (long)(max_ns % 1000000000u)};
+	_Atomic uint32_t *bell = &link_self()->mailbox->bell;
+
 	if (!atomic_load(&open_now))
 		return false;
+	atomic_fetch_add(&inside, 1);
 	/* the name is in the mailbox for good: who rings after this look sends a datagram */
-	if (atomic_load(&link_self()->mailbox->bell) != bell_seen)
-		return true;
-	/* by system call: ppoll of this library is the program's (masks.c) */
-	if (syscall(SYS_ppoll, watched, ARRAY_LEN(watched), &t, NULL, 0) > 0)
-		datagrams_take();
+	bool rung = atomic_load(bell) != bell_seen;
+	if (!rung && atomic_exchange(&watching, true))
+		syscall(SYS_futex, bell, FUTEX_WAIT, bell_seen, &t, NULL, 0);
+	else if (!rung)
+		watch(&t);
+	bell_leave(&link_self()->mailbox->bell); /* may be another one after a checkpoint */
 	return true;
 }

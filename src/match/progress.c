@@ -72,7 +72,7 @@ int match_progress(void)
 	channel_flush_all();
 	/* another thread of ours may sleep until just this */
 	if (UNLIKELY(moved && sleepers))
-		mailbox_ring(link_self()->mailbox);
+		mailbox_ring_slow(link_self()->mailbox);
 	return moved;
 }
 
@@ -145,6 +145,15 @@ struct waiter {
 	bool slept;
 };
 
+/* Who rang has woken this thread, and says no more that the process sleeps; but others of its threads
+ * may have slept on. What came for them meanwhile, and did not ring, is taken in here. */
+static void sleep_on(void)
+{
+	mailbox_will_sleep(link_self()->mailbox);
+	channel_before_sleep_all();
+	match_progress();
+}
+
 /* Until the bell rings. done is asked once more after peers can see that we sleep. */
 static void waiter_sleep(struct waiter *w, bool (*done)(void *), void *arg)
 {
@@ -165,8 +174,11 @@ static void waiter_sleep(struct waiter *w, bool (*done)(void *), void *arg)
 		link_sleep(seen, SLEEP_NS);
 		w->slept = true;
 	}
+	m = link_self()->mailbox;
 	if (--sleepers == 0)
-		mailbox_awake(link_self()->mailbox);
+		mailbox_awake(m);
+	else if (!atomic_load_explicit(&m->asleep, memory_order_relaxed))
+		sleep_on();
 }
 
 void match_sleep(bool (*done)(void *), void *arg)

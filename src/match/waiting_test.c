@@ -71,6 +71,19 @@ static void sleepers_are_woken(void **state)
 	assert_int_equal(fixture_run(2, 1, idle_body), 0);
 }
 
+static void of_several_who_ring_one_does(void **state)
+{
+	struct mailbox m = {0};
+
+	for (uint32_t slept = 1; slept <= 2; slept++) {
+		assert_int_equal(mailbox_will_sleep(&m), slept - 1);
+		for (int i = 0; i < 3; i++)
+			mailbox_ring(&m);
+		assert_int_equal(m.bell, slept);
+		assert_int_equal(m.asleep, 0);
+	}
+}
+
 /* As beside others that compute: whoever yields is away for milliseconds. */
 static bool hogged;
 static int yields;
@@ -157,6 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(many_ranks_talk_on_few_cores),
 	    cmocka_unit_test(sleepers_are_woken),
+	    cmocka_unit_test(of_several_who_ring_one_does),
 	    cmocka_unit_test(who_waits_beside_others_that_compute_sleeps),
 	    cmocka_unit_test(who_waits_for_room_is_woken),
 	};

@@ -107,7 +107,8 @@ struct segment_address {
 _Static_assert(sizeof(struct segment_address) == 1024, "one KiB a rank");
 
 struct mailbox {
-	/* waiting: the owner sets asleep, looks once more, then futex-waits for bell to change */
+	/* waiting: the owner sets asleep, looks once more, then futex-waits for bell to change. Who
+	 * rings clears it */
 	_Atomic uint32_t bell __attribute__((aligned(CACHE_LINE)));
 	_Atomic uint32_t asleep;
 	/* written by the rank */
@@ -236,14 +237,24 @@ void segment_address_put(struct segment *s, uint32_t rank, const void *bytes, ui
  * just being written: try later. */
 uint32_t segment_address_get(struct segment *s, uint32_t rank, void *bytes, uint32_t *length);
 
-/* Rings rank's bell if it said that it sleeps. Call after publishing something for it. */
+/* Rings in any case. */
 void mailbox_ring_slow(struct mailbox *m);
+
+/* Rings for who says that it sleeps, after a fence. Of several who come before it runs, only the
+ * first rings: it is awake from then on, for whoever counts those that want a core. */
+static inline void mailbox_wake(struct mailbox *m)
+{
+	if (UNLIKELY(atomic_load_explicit(&m->asleep, memory_order_relaxed)) &&
+	    atomic_exchange_explicit(&m->asleep, 0, memory_order_seq_cst))
+		mailbox_ring_slow(m);
+}
+
+/* Rings rank's bell if it said that it sleeps. Call after publishing something for it. */
 static inline void mailbox_ring(struct mailbox *m)
 {
 	/* orders the publication before the look at asleep; pairs with mailbox_will_sleep */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (UNLIKELY(atomic_load_explicit(&m->asleep, memory_order_relaxed)))
-		mailbox_ring_slow(m);
+	mailbox_wake(m);
 }
 
 /* Says "I am about to sleep"; returns the bell value to hand to link_sleep. */

@@ -191,8 +191,7 @@ static inline void sleeper_wake(struct mailbox *m)
 		atomic_signal_fence(memory_order_seq_cst);
 	else
 		atomic_thread_fence(memory_order_seq_cst);
-	if (UNLIKELY(atomic_load_explicit(&m->asleep, memory_order_relaxed)))
-		mailbox_ring_slow(m);
+	mailbox_wake(m);
 }
 
 static inline void bell_ring(struct outgoing *out)

@@ -101,10 +101,8 @@ void cells_wait_slow(const _Atomic uint64_t *word, uint64_t value)
 void cells_ring(const struct coll_home *h)
 {
 	for (int i = 0; i < h->n; i++) {
-		struct mailbox *m = h->mail[i];
-		if (UNLIKELY(atomic_load_explicit(&m->asleep, memory_order_relaxed)) &&
-		    i != h->rank)
-			mailbox_ring_slow(m);
+		if (i != h->rank)
+			mailbox_wake(h->mail[i]);
 	}
 }
 

@@ -29,8 +29,7 @@ static void exchange(struct coll_home *h, uint64_t k)
 	int peer = 1 - h->rank;
 	atomic_exchange_explicit(&cells_header(h, h->rank, k)->seq, k, memory_order_seq_cst);
 	cells_prefetch(h, k);
-	if (UNLIKELY(atomic_load_explicit(&h->mail[peer]->asleep, memory_order_relaxed)))
-		mailbox_ring_slow(h->mail[peer]);
+	mailbox_wake(h->mail[peer]);
 	cells_deposit_of(h, peer, k);
 }
 
