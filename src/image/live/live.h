@@ -104,7 +104,7 @@ struct live_bounds {
 	unsigned rounds; /* at most so many before the last; 0: LIVE_ROUNDS */
 	unsigned held;	 /* so many of them were held: all since the first one that was */
 };
-#define LIVE_DOWNTIME 0.06
+#define LIVE_DOWNTIME 0.03
 enum { LIVE_ROUNDS = 20 };
 /* Seconds that a last round would take that begins `age` seconds after the newest of `count` rounds
  * has begun; negative: not known yet. */
