@@ -59,6 +59,7 @@
 #define journal_writing hale_journal_writing
 
 /* node/segment.h */
+#define mailbox_ring_from   hale_mailbox_ring_from
 #define mailbox_ring_slow   hale_mailbox_ring_slow
 #define segment_bytes	    hale_segment_bytes
 #define segment_layout	    hale_segment_layout

@@ -67,6 +67,7 @@ hale_status_t link_bell_open(const int *fd, unsigned count, struct error *err)
 	for (unsigned i = 0; i < LINK_BELL_FDS; i++)
 		watched[1 + i] = (struct pollfd){.fd = i < count ? fd[i] : -1, .events = POLLIN};
 	atomic_store(&link_self()->mailbox->bell_name, name);
+	mailbox_ring_from(s);
 	atomic_store(&open_now, true);
 	return HALE_OK;
 }
@@ -76,6 +77,7 @@ void link_bell_close(void)
 	if (!atomic_exchange(&open_now, false))
 		return;
 	atomic_store(&link_self()->mailbox->bell_name, 0);
+	mailbox_ring_from(-1);
 	close(watched[0].fd);
 	for (unsigned i = 0; i < ARRAY_LEN(watched); i++)
 		watched[i].fd = -1;

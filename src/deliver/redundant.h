@@ -38,6 +38,8 @@ extern const struct channel_ops channel_redundant;
 bool redundant_leads(void);
 /* It is a shadow: slow, mute, and behind the main of its rank (docs/shadows.md); or a witness. */
 bool redundant_is_shadow(void);
+/* Is that process the main of its rank, behind which its shadow is? */
+bool redundant_is_main(uint32_t process);
 /* Bytes of other ranks' messages that this process has accepted. */
 uint64_t redundant_bytes_accepted(void);
 /* While all processes live each one waits for messages of its own slot only: none are compared, and

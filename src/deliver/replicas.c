@@ -496,6 +496,14 @@ bool redundant_is_shadow(void)
 	       redundant_is_witness();
 }
 
+bool redundant_is_main(uint32_t process)
+{
+	const struct living *v = &replicas.view;
+
+	return v->shadows && living_leader(v, living_rank_of(process, v->nranks)) ==
+				 (int)living_slot_of(process, v->nranks);
+}
+
 uint64_t redundant_bytes_accepted(void)
 {
 	return replicas.accepted;

@@ -21,6 +21,7 @@ enum {
 	PAYS_ALWAYS = 65536,
 	LONG_ROUNDS = 64,	 /* some microseconds: beside them a look at the clock is nothing */
 	LONG_ROUNDS_CROWDED = 1, /* each is a system call */
+	SHADOWS_REST = 100, /* thousandths of a core, or less */
 	SLEEP_NS = 100000000,	 /* nothing depends on it: a net below what we did not think of */
 	HOOKS_MAX = 8,
 };
@@ -126,9 +127,24 @@ static void patience_learn(bool paid)
 		patience.pays += PAYS_ALWAYS / 16;
 }
 
+/* Shadows that sleep most of the time leave the cores to the mains. These wait as if they were alone
+ * then: spinning, as yields take as long as shadows are at work. */
+static bool is_crowded(void)
+{
+	struct segment *s = link_self()->segment;
+	uint32_t mains = 0;
+
+	if (!s->oversubscribed || s->shadow_rate == 0 || s->shadow_rate > SHADOWS_REST ||
+	    !redundant_is_main(link_self()->process))
+		return s->oversubscribed;
+	for (uint32_t p = 0; p < s->nranks; p++)
+		mains += segment_here(s, p) && redundant_is_main(p);
+	return mains > s->cores;
+}
+
 void match_crowd_look(void)
 {
-	match.oversubscribed = link_self()->segment->oversubscribed;
+	match.oversubscribed = is_crowded();
 	match.patience = patience_of_slot();
 }
 

@@ -149,6 +149,7 @@ void shadow_look(void)
 {
 	bool now = redundant_on && redundant_is_shadow();
 
+	match_crowd_look();
 	if (now == shadow.on)
 		return;
 	shadow.on = now;

@@ -134,19 +134,29 @@ uint32_t segment_address_get(struct segment *s, uint32_t rank, void *bytes, uint
 
 /* ---- the bell ---- */
 
+static _Atomic int datagrams_from = -1;
+
+void mailbox_ring_from(int fd)
+{
+	atomic_store(&datagrams_from, fd);
+}
+
 /* A datagram for a process that sleeps on descriptors: its socket has a name that the kernel chose
  * (unix(7), autobind: NUL and five hexadecimal digits), which lies in its mailbox. Lost when this
  * process has no descriptor free; then the sleeper's time limit ends its sleep. */
 static void datagram_send(uint64_t name)
 {
 	struct sockaddr_un to = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int given = atomic_load(&datagrams_from);
+	int fd = given >= 0 ? given
+			    : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return;
 	memcpy(to.sun_path + 1, &name, 5);
 	sendto(fd, "", 1, MSG_DONTWAIT, (struct sockaddr *)&to,
 	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 6));
-	close(fd);
+	if (given < 0)
+		close(fd);
 }
 
 /* The bell changes even if nobody listens yet: a process that is about to sleep on the value it

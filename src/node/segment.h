@@ -239,6 +239,9 @@ uint32_t segment_address_get(struct segment *s, uint32_t rank, void *bytes, uint
 
 /* Rings in any case. */
 void mailbox_ring_slow(struct mailbox *m);
+/* A datagram socket that this process has anyway, and that stays the caller's: those who sleep on
+ * descriptors are rung from it, instead of from one that is made each time. -1: there is none. */
+void mailbox_ring_from(int fd);
 
 /* Rings for who says that it sleeps, after a fence. Of several who come before it runs, only the
  * first rings: it is awake from then on, for whoever counts those that want a core. */
