@@ -90,10 +90,13 @@ static void datagrams_take(void)
 		;
 }
 
-static void watch(const struct timespec *t)
+/* The name is in the mailbox for good: who rings after this look at the word sends a datagram, and
+ * only who watches takes it. */
+static void watch(const _Atomic uint32_t *bell, uint32_t bell_seen, const struct timespec *t)
 {
 	/* by system call: ppoll of this library is the program's (masks.c) */
-	if (syscall(SYS_ppoll, watched, ARRAY_LEN(watched), t, NULL, 0) > 0)
+	if (atomic_load(bell) == bell_seen &&
+	    syscall(SYS_ppoll, watched, ARRAY_LEN(watched), t, NULL, 0) > 0)
 		datagrams_take();
 	atomic_store(&watching, false);
 }
@@ -116,12 +119,10 @@ bool bell_sleep(uint32_t bell_seen, uint64_t max_ns)
 	if (!atomic_load(&open_now))
 		return false;
 	atomic_fetch_add(&inside, 1);
-	/* the name is in the mailbox for good: who rings after this look sends a datagram */
-	bool rung = atomic_load(bell) != bell_seen;
-	if (!rung && atomic_exchange(&watching, true))
+	if (atomic_exchange(&watching, true))
 		syscall(SYS_futex, bell, FUTEX_WAIT, bell_seen, &t, NULL, 0);
-	else if (!rung)
-		watch(&t);
+	else
+		watch(bell, bell_seen, &t);
 	bell_leave(&link_self()->mailbox->bell); /* may be another one after a checkpoint */
 	return true;
 }
