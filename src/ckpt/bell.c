@@ -6,8 +6,9 @@
  * writes the name into its mailbox. Whoever rings sends a byte there (mailbox_ring_slow). The
  * bell's word decides; a datagram too many only makes one more round of progress.
  *
- * A byte wakes one thread. So only one sleeps on the descriptors, and the others on the word. Who
- * wakes when nobody is at the descriptors wakes another one, which sleeps there if it finds nothing. */
+ * A byte wakes one thread. So only one thread sleeps on the descriptors, and the others on the word. A
+ * thread that wakes while none is at the descriptors wakes another one, which sleeps there if it finds
+ * nothing. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -101,8 +102,9 @@ static void watch(const _Atomic uint32_t *bell, uint32_t bell_seen, const struct
 	atomic_store(&watching, false);
 }
 
-/* Whoever wakes may leave for good, with nobody at the descriptors: another one has to come there.
- * The word changes for those who have seen that somebody watches, and don't sleep yet. */
+/* A thread that wakes may leave the library for good, with no thread at the descriptors: then another
+ * one has to come there. The word changes for threads that found the descriptors taken, and don't
+ * sleep yet. */
 static void bell_leave(_Atomic uint32_t *bell)
 {
 	if (atomic_fetch_sub(&inside, 1) == 1 || atomic_load(&watching))

@@ -21,7 +21,7 @@ enum {
 	PAYS_ALWAYS = 65536,
 	LONG_ROUNDS = 64,	 /* some microseconds: beside them a look at the clock is nothing */
 	LONG_ROUNDS_CROWDED = 1, /* each is a system call */
-	SHADOWS_REST = 100, /* thousandths of a core, or less */
+	SHADOWS_REST = 100,	 /* thousandths of a core: who is held to so many leaves it to others */
 	SLEEP_NS = 100000000,	 /* nothing depends on it: a net below what we did not think of */
 	HOOKS_MAX = 8,
 };
@@ -127,8 +127,8 @@ static void patience_learn(bool paid)
 		patience.pays += PAYS_ALWAYS / 16;
 }
 
-/* Shadows that sleep most of the time leave the cores to the mains. These wait as if they were alone
- * then: spinning, as yields take as long as shadows are at work. */
+/* Shadows that sleep most of the time leave the cores to the mains. Mains then spin while they wait, as
+ * in a job without shadows: a yield would last as long as a shadow is at work. */
 static bool is_crowded(void)
 {
 	struct segment *s = link_self()->segment;
@@ -161,8 +161,8 @@ struct waiter {
 	bool slept;
 };
 
-/* Who rang has woken this thread, and says no more that the process sleeps; but others of its threads
- * may have slept on. What came for them meanwhile, and did not ring, is taken in here. */
+/* The neighbour that rang has cleared `asleep` and woken this thread; other threads of the process may
+ * have slept on. This thread sets `asleep` again for them, and takes in what came without a ring. */
 static void sleep_on(void)
 {
 	mailbox_will_sleep(link_self()->mailbox);

@@ -239,12 +239,12 @@ uint32_t segment_address_get(struct segment *s, uint32_t rank, void *bytes, uint
 
 /* Rings in any case. */
 void mailbox_ring_slow(struct mailbox *m);
-/* A datagram socket that this process has anyway, and that stays the caller's: those who sleep on
- * descriptors are rung from it, instead of from one that is made each time. -1: there is none. */
+/* fd: a datagram socket from which this process rings others that sleep on descriptors. It stays the
+ * caller's. -1: there is none, and each ring makes one. */
 void mailbox_ring_from(int fd);
 
-/* Rings for who says that it sleeps, after a fence. Of several who come before it runs, only the
- * first rings: it is awake from then on, for whoever counts those that want a core. */
+/* Rings the bell of a process that says that it sleeps. Call after a fence. Of several callers before
+ * that process runs only the first one rings; the process counts as awake from then on. */
 static inline void mailbox_wake(struct mailbox *m)
 {
 	if (UNLIKELY(atomic_load_explicit(&m->asleep, memory_order_relaxed)) &&
