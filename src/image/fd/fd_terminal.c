@@ -3,8 +3,9 @@
  * master and what is open of the other side, in all processes that are captured together. One of
  * whose master nobody of them has is a stream from outside (fd_stream.c).
  *
- * The kernel gives the lowest free number, so those before it are taken until it comes. Bytes on
- * their way can't be looked at; a line that is not finished yet is lost. */
+ * The kernel gives the lowest free number, so those before it are taken until it comes. Bytes that
+ * nobody has read can't be looked at, and are waited for; a line that is not finished yet is lost.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -117,31 +118,41 @@ static int get(int fd, unsigned long request)
 	return sys(SYS_ioctl, fd, request, &v) ? 0 : v;
 }
 
+/* What one side has written is on its way until a worker of the kernel has passed it to the other
+ * one, which on a busy machine takes some 20 ms, and no ioctl counts it before. poll waits for that
+ * worker. */
+static bool has_unread(int fd, short *events)
+{
+	struct pollfd look = {.fd = fd, .events = POLLIN};
+	const struct timespec now = {0, 0};
+	sys(SYS_ppoll, &look, 1, &now, NULL, 0);
+	*events = look.revents;
+	return get(fd, FIONREAD) != 0;
+}
+
 static const char *look_at_master(const struct fd_table *t, const struct fd_probe *p,
 				  const char *slave, struct terminal_record *x)
 {
 	const struct terminal_leader leader = {x->session, (int32_t)sys(SYS_getpid)};
-	struct pollfd look = {.fd = p->fd, .events = POLLIN};
-	const struct timespec now = {0, 0};
+	short events = 0;
 	x->packet = get(p->fd, GET_PACKET) != 0;
 	x->locked = get(p->fd, GET_LOCK) != 0;
 	x->has_slave = fd_tree_has(t, slave, NULL, NULL);
-	sys(SYS_ppoll, &look, 1, &now, NULL, 0);
-	x->left = (look.revents & POLLHUP) != 0;
 	if (x->session && !(t->tree_count && fd_tree_holds(t, x->session)) &&
 	    !fd_tree_has(t, slave, is_leaders, &leader))
 		return "a terminal of a session whose leader is not there, or has closed it";
-	if (get(p->fd, FIONREAD))
-		return "a terminal with output that nobody has read";
+	/* the other side first: what arrives there is echoed to this one */
 	if (x->has_slave) {
 		long peer = sys(SYS_ioctl, p->fd, OPEN_PEER, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-		int unread = peer >= 0 ? get((int)peer, FIONREAD) : 0;
+		bool unread = peer >= 0 && has_unread((int)peer, &events);
 		if (peer >= 0)
 			sys(SYS_close, peer);
 		if (unread)
 			return "a terminal with input that nobody has read";
 	}
-	return NULL;
+	bool unread = has_unread(p->fd, &events);
+	x->left = (events & POLLHUP) != 0;
+	return unread ? "a terminal with output that nobody has read" : NULL;
 }
 
 /* a: its number, b: 1 for the master. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -187,6 +188,89 @@ static void each_of_many_finds_its_open_file(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* ---- what is on its way ---- */
+
+enum { LINE = 4000, BUSY = 16 };
+
+static int terminal_open(void)
+{
+	int master = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+
+	MUST(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+	MUST(open(ptsname(master), O_RDWR | O_NOCTTY) >= 0);
+	return master;
+}
+
+static void terminal_type(int master)
+{
+	char line[LINE];
+
+	memset(line, 'x', sizeof(line) - 1);
+	line[LINE - 1] = '\n';
+	MUST(write(master, line, sizeof(line)) == LINE);
+}
+
+/* The worker of the kernel that passes bytes on has these before it. */
+static void be_busy(int go, int done)
+{
+	int master[BUSY];
+	char c;
+
+	for (int i = 0; i < BUSY; i++)
+		master[i] = terminal_open();
+	MUST(write(done, "r", 1) == 1 && read(go, &c, 1) == 1);
+	for (int i = 0; i < BUSY; i++)
+		terminal_type(master[i]);
+	MUST(write(done, "w", 1) == 1);
+	for (;;)
+		pause();
+}
+
+static void look_at_busy_terminal(void)
+{
+	struct arena a;
+	struct fd_table t = {.arena = &a, .proc = "/proc/thread-self", .save_max = 1 << 20};
+	struct error err = {HALE_OK, ""};
+	int go[2], done[2], master;
+	char c;
+
+	close_range(STDIN_FILENO, ~0u, 0);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		fd_put(open("/dev/null", O_RDWR), fd);
+	MUST(pipe(go) == 0 && pipe(done) == 0);
+	if (fork() == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		be_busy(go[0], done[1]);
+	}
+	MUST(arena_init(&a, NULL, 64 << 20) && read(done[0], &c, 1) == 1);
+	master = terminal_open();
+	MUST(write(go[1], "g", 1) == 1 && read(done[0], &c, 1) == 1);
+	terminal_type(master);
+	close_range(STDERR_FILENO + 1, (unsigned)master - 1, 0);
+	MUST(fd_table_scan(&t, &err) != HALE_OK && strstr(err.text, "nobody has read"));
+	_exit(0);
+}
+
+static void bytes_on_their_way_to_a_terminal_are_waited_for(void **state)
+{
+	enum { ROUNDS = 5 }; /* the worker may be there first in one of them */
+
+	(void)state;
+	for (int i = 0; i < ROUNDS; i++) {
+		int status;
+		pid_t pid;
+
+		fd_outcome->what[0] = '\0';
+		pid = fork();
+		if (pid == 0)
+			look_at_busy_terminal();
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		if (status != 0)
+			print_error("%s\n", fd_outcome->what);
+		assert_int_equal(status, 0);
+	}
+}
+
 static void every_kind_comes_back_as_it_was(void **state)
 {
 	struct sockaddr_un sa;
@@ -232,6 +316,7 @@ int main(void)
 	    cmocka_unit_test(every_kind_is_a_member_and_has_its_operations),
 	    cmocka_unit_test(every_kind_comes_back_as_it_was),
 	    cmocka_unit_test(each_of_many_finds_its_open_file),
+	    cmocka_unit_test(bytes_on_their_way_to_a_terminal_are_waited_for),
 	};
 
 	fd_outcome = mmap(NULL, sizeof(*fd_outcome), PROT_READ | PROT_WRITE,
