@@ -546,47 +546,6 @@ def a_child_that_signals_its_parent_when_that_has_died_ends_nobody_else(s):
     expect(r.status == 0 and r.out == "3\n" and "node" not in r.err, r)
 
 
-def waited_for(pid):
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        pass
-
-
-PAIR = """
-import os, time
-def child():
-    open("there", "w").close()
-    while not os.path.exists("go"):
-        time.sleep(0.01)
-    os._exit(3)
-pid = os.fork() or child()
-while not os.path.exists("go"):
-    time.sleep(0.01)
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-"""
-
-
-@test
-def a_rank_with_children_comes_back_when_its_supervisor_is_killed(s):
-    if not ids_allowed():
-        skip("processes can't have their ids again here")
-    job = s.hale_start(1, "/usr/bin/python3", "-c", PAIR, options=["--no-mpi"])
-    job.until(lambda: os.path.exists(s.path("there")), "the program")
-    for restarts in 1, 2:
-        job.checkpoint()
-        pid = job.ranks(1)[0]
-        orphans = [pid] + children(pid)
-        os.kill(stat_of(pid)[0], signal.SIGKILL)
-        # their parent is this test now, as an init would be
-        job.until(lambda: [waited_for(p) for p in orphans] and (j := job.info()) and j["restarts"] == restarts and
-                  [r["state"] for r in j["ranks"]] == ["running"], "the rank runs again")
-        expect(job.ranks(1)[0] == pid, pid, job.ranks(1))
-    s.write("go", "")
-    r = job.wait()
-    expect(r.status == 0 and r.out == "3\n" and "is refused" not in r.err, r)
-
-
 # What R's makeCluster does: the worker is there, and nobody but the program knows of it.
 LEAVES = """
 import os, time

@@ -106,6 +106,7 @@ hale_status_t agent_begin_job(struct agent *a, struct error *err)
 	if (s->nranks == 0 || s->nranks > JOB_RANKS_MAX || !s->argv[0])
 		return error_set(err, HALE_ERR_PROTOCOL,
 				 "the head's description of the job is none");
+	snprintf(a->supervisor.book->job, sizeof(a->supervisor.book->job), "%s", s->job);
 	if (!(s->flags & SETUP_LOCAL) && !setup_localize(&a->setup, environ))
 		return error_set(err, HALE_ERR_MEMORY, "out of memory for the environment");
 	return agent_ranks_create(a, err);

@@ -163,6 +163,8 @@ struct book {
 	_Atomic uint32_t adopt;	      /* an agent that dies gets a successor */
 	_Atomic uint32_t count;	      /* of ranks */
 	_Atomic uint32_t standing;    /* processes that wait for an order (supervisor_standby.c) */
+	_Atomic int32_t supervisor;   /* its process */
+	char job[JOB_ID_MAX];	      /* the agent's; "": not known yet */
 	/* the agent's: what these execute, and what its files were when they were started */
 	uint64_t stand_identity;
 	char stand_program[PATH_MAX];

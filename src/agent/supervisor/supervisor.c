@@ -420,6 +420,7 @@ int supervisor_run(int in_fd, int out_fd, int (*agent)(struct supervisor *g),
 		log_warn("%s", err.text);
 		return 1;
 	}
+	atomic_store(&w.book->supervisor, getpid());
 	fcntl(in_fd, F_SETFD, FD_CLOEXEC);
 	fcntl(out_fd, F_SETFD, FD_CLOEXEC);
 	ward_hold(&w, HOLD_LINK_IN, 0, in_fd, 0);

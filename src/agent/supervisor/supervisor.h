@@ -130,9 +130,20 @@ void supervisor_stand_end(struct supervisor *g);
 /* The agent ends by itself: no rank is left, and this is the exit status. */
 void supervisor_done(struct supervisor *g, int exit_status);
 
-/* Kills all groups and waits until only zombies are left in them. False: some process does not die
- * for long; again, then. */
+/* Kills all groups, and what ranks have started outside of them, and waits until only zombies are
+ * left. False: some process does not die for long; again, then. */
 bool supervisor_kill_all(struct book *b);
+
+/* Whose descendants are looked for: of processes of this job that this node has, or had. */
+struct supervisor_strays {
+	const char *job;
+	bool (*has)(const void *arg, uint32_t process);
+	const void *arg;
+	pid_t supervisor; /* of this node; it may be dead */
+};
+
+/* Kills descendants of ranks that have left the ranks' process groups. True: none is left. */
+bool supervisor_strays_gone(const struct supervisor_strays *s);
 
 static inline void supervisor_watch(struct supervisor *g, uint32_t rank, pid_t group)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of all process groups of a node. */
+/* The end of all processes that the ranks of a node are, and have started. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -73,13 +73,31 @@ static bool kill_groups(struct book *b)
 	return gone;
 }
 
+static bool was_launched(const void *book, uint32_t process)
+{
+	const struct book *b = book;
+
+	return process < atomic_load(&b->count) && atomic_load(&b->child[process].pid) > 0;
+}
+
+static bool strays_gone(struct book *b)
+{
+	const struct supervisor_strays s = {.job = b->job,
+					    .has = was_launched,
+					    .arg = b,
+					    .supervisor = atomic_load(&b->supervisor)};
+
+	return b->job[0] == '\0' || supervisor_strays_gone(&s);
+}
+
 /* Twice at least: a process may have forked while it was killed. */
 bool supervisor_kill_all(struct book *b)
 {
 	for (int round = 0; round < KILL_ROUNDS; round++) {
 		bool gone = kill_groups(b);
+		bool none = strays_gone(b); /* also while the groups are dying */
 
-		if (round > 0 && (gone || !somebody_lives(b)))
+		if (round > 0 && none && (gone || !somebody_lives(b)))
 			return true;
 		usleep(ROUND_US);
 	}

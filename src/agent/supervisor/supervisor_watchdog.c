@@ -2,8 +2,8 @@
 /* Who acts when neither supervisor nor agent can: a process that does nothing but wait until both
  * are gone (it reads from a pipe to which only they have the other end), or until the lease has
  * been over for a while (one of them is stopped, and the other one gone). Then it kills what is
- * left of the groups: the kernel has ended the ranks with their supervisor, but not what scripts
- * around them have started, which may be the program itself. */
+ * left of the groups, and of what has left them: the kernel has ended the ranks with their
+ * supervisor, but not what scripts around them have started, which may be the program itself. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
