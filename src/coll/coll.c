@@ -55,9 +55,8 @@ static void plan(struct schedule *s, const struct coll_args *a)
 	}
 }
 
-struct schedule *plan_of(const struct coll_args *a)
+struct schedule *plan_of(struct schedule *s, const struct coll_args *a)
 {
-	struct schedule *s = schedule_create(a->comm);
 	if (s)
 		plan(s, a);
 	return s;
@@ -65,20 +64,17 @@ struct schedule *plan_of(const struct coll_args *a)
 
 int schedule_run_args(const struct coll_args *a)
 {
-	return schedule_run(plan_of(a));
+	return schedule_run(plan_of(schedule_create(a->comm), a));
 }
 
 int schedule_start_args(const struct coll_args *a, struct request **req)
 {
-	return schedule_start(plan_of(a), req);
+	return schedule_start(plan_of(schedule_create(a->comm), a), req);
 }
 
 int schedule_start_tagged(const struct coll_args *a, int tag, struct request **req)
 {
-	struct schedule *s = schedule_create_tagged(a->comm, tag);
-	if (s)
-		plan(s, a);
-	return schedule_start(s, req);
+	return schedule_start(plan_of(schedule_create_tagged(a->comm, tag), a), req);
 }
 
 /* ---- blocking calls over cells ---- */

@@ -26,9 +26,8 @@ void coll_near_free(struct coll_near *n)
 	n->to = NULL;
 }
 
-struct schedule *plan_near(const struct coll_near *n)
+struct schedule *plan_near(struct schedule *s, const struct coll_near *n)
 {
-	struct schedule *s = schedule_create(n->comm);
 	for (int i = 0; i < n->nrecv && s; i++)
 		schedule_recv(s, n->recv[i], n->from[i]);
 	for (int i = 0; i < n->nsend && s; i++)
@@ -38,10 +37,10 @@ struct schedule *plan_near(const struct coll_near *n)
 
 int coll_near_run(const struct coll_near *n)
 {
-	return schedule_run(plan_near(n));
+	return schedule_run(plan_near(schedule_create(n->comm), n));
 }
 
 int coll_near_start(const struct coll_near *n, struct request **req)
 {
-	return schedule_start(plan_near(n), req);
+	return schedule_start(plan_near(schedule_create(n->comm), n), req);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives that are started again and again: each start makes the schedule anew, since its tag
- * counts the communicator's operations in the order of starts. */
+/* Collectives that are started again and again. Each start makes the schedule anew, under the tag
+ * of the initialisation: members may start several operations in different orders (MPI-4.1, 6.13).
+ */
 #include <string.h>
 #include "coll/near.h"
 
@@ -12,6 +13,7 @@ struct persistent {
 	void *arrays;	       /* owned; NULL: no arrays */
 	struct coll_near near;
 	bool is_near;
+	int tag;		  /* of each start */
 	struct schedule *running; /* until the next start, or the end */
 };
 
@@ -67,7 +69,11 @@ static int persistent_start(struct request *r)
 		request_complete(r, rc);
 		return MPI_SUCCESS;
 	}
-	p->running = p->is_near ? plan_near(&p->near) : plan_of(&p->args);
+	p->running = schedule_create_tagged(r->comm, p->tag);
+	if (p->is_near)
+		plan_near(p->running, &p->near);
+	else
+		plan_of(p->running, &p->args);
 	return schedule_restart(p->running, r);
 }
 
@@ -80,6 +86,7 @@ const struct coll_args *coll_persistent_args(const struct request *r)
 static int persistent_make(struct persistent *p, struct comm *c, struct request **req)
 {
 	struct request *r = match_request_new(REQUEST_COLL, c);
+	p->tag = schedule_tag_lasting(c);
 	if (!r) {
 		coll_near_free(&p->near);
 		heap_free(p->arrays);

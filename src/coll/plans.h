@@ -8,9 +8,10 @@
 
 struct coll_near;
 
-/* A new schedule of the call (coll.c, near.c). NULL: no memory. */
-struct schedule *plan_of(const struct coll_args *a);
-struct schedule *plan_near(const struct coll_near *n);
+/* Fill a new schedule with the steps of the call, and return it (coll.c, near.c). NULL, no memory,
+ * stays NULL. */
+struct schedule *plan_of(struct schedule *s, const struct coll_args *a);
+struct schedule *plan_near(struct schedule *s, const struct coll_near *n);
 
 /* Communicators of one member: done at once. False: this is none. */
 bool plan_alone(const struct coll_args *a, int *rc);

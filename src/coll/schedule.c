@@ -45,7 +45,7 @@ static struct {
 	bool suspended;
 } active;
 
-enum { TAG_MASK = 0x3fffffff };
+enum { TAG_MASK = 0x1fffffff, TAG_LASTING = 0x20000000 };
 
 struct schedule *schedule_create_tagged(struct comm *c, int tag)
 {
@@ -53,7 +53,7 @@ struct schedule *schedule_create_tagged(struct comm *c, int tag)
 	if (!s)
 		return NULL;
 	s->comm = c;
-	s->tag = tag;
+	s->tag = s->local_tag = tag;
 	return s;
 }
 
@@ -73,6 +73,11 @@ int schedule_tag_pair(struct comm *c)
 	int tag = (int)(c->coll->sequence & TAG_MASK);
 	c->coll->sequence += 2;
 	return tag;
+}
+
+int schedule_tag_lasting(struct comm *c)
+{
+	return TAG_LASTING | (int)(c->coll->lasting++ & TAG_MASK);
 }
 
 int schedule_tag_of(int pair, int which)
@@ -263,7 +268,8 @@ static void unlink_schedule(struct schedule *s)
 
 /* With replicas the schedules of a communicator run one after the other: then each replica sends
  * their messages in the same order. All members begin them in the same order, so none waits for one
- * that another member begins later. */
+ * that another member begins later; persistent ones that members start in different orders are a
+ * limit of replicas (docs/redundancy.md). */
 static bool must_wait(const struct schedule *s)
 {
 	if (LIKELY(!redundant_on))

@@ -5,7 +5,8 @@
  *
  * In a round the local steps (copy, reduce) run first, in their order; then all its messages
  * start; the round ends when they have completed. Messages travel in the collective context
- * under a tag that counts the communicator's schedules, so that several may be under way.
+ * under a tag that counts the communicator's schedules, so that several may be under way. A
+ * persistent operation keeps the tag of its initialisation.
  */
 #ifndef HALE_COLL_SCHEDULE_H
 #define HALE_COLL_SCHEDULE_H
@@ -21,8 +22,11 @@ struct schedule *schedule_create(struct comm *c);
  * counts them. The first of two tags. */
 int schedule_tag_pair(struct comm *c);
 int schedule_tag_of(int pair, int which);
-/* Counts nothing: tag, above all counts (bit 30) or of a pair, tells it from all others under way.
- */
+/* For persistent operations, which all members initialise in the same order and start in any: each
+ * start takes the tag that the initialisation got. */
+int schedule_tag_lasting(struct comm *c);
+/* Counts nothing: tag, above all counts (bit 30), of a pair, or a lasting one, tells it from all
+ * others under way. */
 struct schedule *schedule_create_tagged(struct comm *c, int tag);
 void schedule_destroy(struct schedule *s);
 

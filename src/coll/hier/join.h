@@ -26,6 +26,7 @@ struct coll_state {
 	bool joined;		     /* and knows what has come of that */
 	uint64_t calls;		     /* blocking operations begun */
 	uint32_t sequence;	     /* of schedules: tags */
+	uint32_t lasting;	     /* persistent operations initialised: their tags */
 	struct coll_change *changes; /* agreements after restarts, oldest first */
 	struct request *farewell;    /* until all members have freed it; NULL: not freed yet */
 	bool done;		     /* they have */
