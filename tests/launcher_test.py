@@ -150,6 +150,19 @@ def stop_and_continue_reach_the_ranks(s):
 def what_a_rank_left_in_its_group_ends_with_the_job(s):
     r = s.hale_run(2, "/bin/sh", "-c", "sleep 1000 & exit 0", options=["--no-mpi"])
     expect(r.status == 0, r)  # the harness looks for processes that are left
+    expect("has started in the background still runs" in r.err, r)
+
+
+@test
+def what_a_rank_left_behind_may_come_to_its_end(s):
+    """As R's workers do, which remove their folders when the program has ended."""
+    for kind in "", "setsid ":
+        r = s.hale_run(1, "/bin/sh", "-c", f"{kind}sh -c 'echo > began; sleep 0.3; echo > ended' & while ! test -e began;"
+                       " do sleep 0.01; done; exit 0", options=["--no-mpi"])
+        expect(r.status == 0 and "still runs" not in r.err, kind, r)
+        expect(os.path.exists(s.path("ended")), f"'{kind}': it was ended in the middle of its work", r)
+        os.unlink(s.path("began"))
+        os.unlink(s.path("ended"))
 
 
 @test

@@ -15,8 +15,10 @@
 #include "base/procstat.h"
 #include "report/profile.h"
 
-#define CLEAR_SECONDS 0.002
-#define FLUSH_SECONDS 1.0
+#define CLEAR_SECONDS	  0.002
+#define LEFT_SECONDS	  3.0
+#define LEFT_LOOK_SECONDS 0.01
+#define FLUSH_SECONDS	  1.0
 
 /* ---- the end ---- */
 
@@ -191,12 +193,35 @@ static void take_signal(struct agent *a, const struct message *m)
 		agent_signal(a, m->rank, m->value);
 }
 
+/* The job has ended well. What its ranks have started in the background may be about to end by
+ * itself, and tidy up meanwhile, as R's workers remove their folders. True: it may still run. */
+static bool is_patient(struct agent *a)
+{
+	if (a->end.patient_until == 0)
+		return false;
+	if (!agent_has_left_behind(a)) {
+		a->end.patient_until = 0;
+		return false;
+	}
+	if (clock_seconds() < a->end.patient_until)
+		return true;
+	log_warn("what the program has started in the background still runs %.0f s after its end; "
+		 "it is ended, too",
+		 LEFT_SECONDS);
+	a->end.patient_until = 0;
+	return false;
+}
+
 void agent_clear_more(void *arg)
 {
 	struct agent *a = arg;
 
 	a->end.waiting = BOOK_CLEARING;
 	agent_reap(a);
+	if (is_patient(a)) {
+		loop_timer_set(&a->loop, &a->end.clear, LEFT_LOOK_SECONDS, agent_clear_again, a);
+		return;
+	}
 	if (agent_clear(a) && agent_strays_gone(a)) {
 		a->end.waiting = BOOK_NOTHING;
 		agent_send(a, &(struct message){.type = MSG_CLEARED, .id = a->end.clear_id});
@@ -208,6 +233,7 @@ void agent_clear_more(void *arg)
 static void take_clear(struct agent *a, const struct message *m)
 {
 	a->end.clear_id = m->id;
+	a->end.patient_until = m->value ? clock_seconds() + LEFT_SECONDS : 0;
 	agent_move_drop(a);
 	agent_ckpt_over(a);
 	agent_clear_again(a);

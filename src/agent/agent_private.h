@@ -53,6 +53,7 @@ struct agent_end {
 	int status;		   /* of the agent's process */
 	enum book_waiting waiting; /* for what `clear` is armed */
 	uint32_t clear_id;
+	double patient_until; /* what ranks have left behind may run on; clock_seconds() */
 	struct loop_timer clear;
 };
 
@@ -67,7 +68,7 @@ struct agent {
 	struct supervisor supervisor;
 	struct loop_source signal_source, ward_source;
 	struct loop_timer reaping, ward_looks; /* each has its own: neither replaces the other */
-	struct loop_timer hang; /* --hang-after: ranks are looked at */
+	struct loop_timer hang;		       /* --hang-after: ranks are looked at */
 	struct agent_counts done;
 	struct agent_drops drops;
 	struct agent_view view;

@@ -83,8 +83,8 @@ static void finish(struct head *h, uint32_t rank)
 		loop_stop(&h->loop);
 }
 
-/* Launched processes are gone; what they left behind in their groups goes now, then everything
- * is gone. */
+/* Launched processes are gone; what they left behind goes now, then everything is gone. A job that
+ * has ended well gives it some time. */
 static void look_for_all_gone(void *arg)
 {
 	struct head *h = arg;
@@ -92,7 +92,7 @@ static void look_for_all_gone(void *arg)
 	if (!h->node_set.ranks) /* the job could not even begin */
 		head_event(h, JOB_ALL_GONE, 0);
 	else if (node_set_alive(&h->node_set) == 0 && !h->node_set.asks.clearing)
-		node_set_clear(&h->node_set);
+		node_set_clear(&h->node_set, h->state == JOB_RUNNING);
 }
 
 void head_look_for_end(struct head *h)

@@ -167,6 +167,8 @@ bool agent_clear(struct agent *a);
 /* Kills processes that ranks have started and that left the ranks' process groups; true when there
  * are none left. */
 bool agent_strays_gone(const struct agent *a);
+/* Does anything of both kinds run? */
+bool agent_has_left_behind(const struct agent *a);
 bool agent_clear_rank(struct agent *a, uint32_t rank);
 
 /* agent_conn.c */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What ranks leave behind outside their groups, before a rollback (supervisor_strays.c). */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,10 +46,26 @@ static bool has(const void *arg, uint32_t process)
 	return agent_has(arg, process);
 }
 
-bool agent_strays_gone(const struct agent *a)
+static bool strays_gone(const struct agent *a, bool spared)
 {
-	const struct supervisor_strays s = {
-	    .job = a->setup.job, .has = has, .arg = a, .supervisor = supervisor_of_us()};
+	const struct supervisor_strays s = {.job = a->setup.job,
+					    .has = has,
+					    .arg = a,
+					    .supervisor = supervisor_of_us(),
+					    .spared = spared};
 
 	return s.supervisor <= 0 || only_child(s.supervisor) || supervisor_strays_gone(&s);
+}
+
+bool agent_strays_gone(const struct agent *a)
+{
+	return strays_gone(a, false);
+}
+
+bool agent_has_left_behind(const struct agent *a)
+{
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		if (a->ranks[r].group > 0 && kill(-a->ranks[r].group, 0) == 0)
+			return true;
+	return !strays_gone(a, true);
 }

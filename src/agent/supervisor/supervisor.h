@@ -140,6 +140,7 @@ struct supervisor_strays {
 	bool (*has)(const void *arg, uint32_t process);
 	const void *arg;
 	pid_t supervisor; /* of this node; it may be dead */
+	bool spared;	  /* they are looked for only */
 };
 
 /* Kills descendants of ranks that have left the ranks' process groups. True: none is left. */

@@ -102,7 +102,8 @@ bool supervisor_strays_gone(const struct supervisor_strays *s)
 		if (!isdigit((unsigned char)e->d_name[0]) || pid == getpid() ||
 		    !stray_is_possible(e->d_name) || !stray_is_ours(s, e->d_name))
 			continue;
-		kill(pid, SIGKILL);
+		if (!s->spared)
+			kill(pid, SIGKILL);
 		gone = false;
 	}
 	if (d)

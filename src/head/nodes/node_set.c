@@ -377,12 +377,12 @@ void node_set_pause(struct node_set *c, bool pause)
 
 /* ---- questions that all nodes answer ---- */
 
-void node_set_clear(struct node_set *c)
+void node_set_clear(struct node_set *c, bool patient)
 {
 	c->asks.clearing = true;
 	for (uint32_t k = 0; k < c->count; k++)
 		c->nodes[k].asks.clearing = node_usable(&c->nodes[k]);
-	send_all(c, &(struct message){.type = MSG_CLEAR, .id = c->generation});
+	send_all(c, &(struct message){.type = MSG_CLEAR, .id = c->generation, .value = patient});
 	node_set_answers(c);
 }
 

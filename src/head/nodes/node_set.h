@@ -345,7 +345,7 @@ bool node_set_renewable(const struct node_set *c);
 /* Starts those, for all such nodes but spares: they are ready from now on. HALE_ERR_SYSTEM. */
 hale_status_t node_set_renew(struct node_set *c, struct error *err);
 /* Ends what is left of the groups; handler.cleared follows. */
-void node_set_clear(struct node_set *c);
+void node_set_clear(struct node_set *c, bool patient);
 
 void node_set_check(struct node_set *c);
 /* ---- ranks that move (migrate.c) ---- */

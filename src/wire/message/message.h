@@ -31,7 +31,7 @@ enum { STDIN_WINDOW = 65536 };
 	M(MSG_VIEW, "ix") /* view i of a job with replicas; x: of each process, 1: it is dead */   \
 	M(MSG_SPAWN, "rpts")	/* start rank as program t, as sink s ("": fresh), streams at p */ \
 	M(MSG_SIGNAL, "rvf")	/* signal v to rank (or MESSAGE_ALL); f: enum signal_to */         \
-	M(MSG_CLEAR, "i")	/* end what is left of all groups; answered by CLEARED */          \
+	M(MSG_CLEAR, "iv")	/* end what is left of all groups; answered by CLEARED */          \
 	M(MSG_LOOK, "iv")	/* answered by LOOKED; v 1: with its processes */                  \
 	M(MSG_CHECK, "i")	/* can all be captured? answered by CHECKED */                     \
 	M(MSG_CKPT, "ibft")	/* checkpoint i, a difference to b, flags f, into folder t */      \
