@@ -25,7 +25,7 @@ RULES = {
                   r"|rename(at2?)?|mk(dir|fifo|nod)(at)?|mkdtemp|mko?stemps?(64)?|open(at)?(64)?"
                   r"|__open(at)?(64)?_2|posix_spawn(p|_file_actions_addopen)?"
                   # ckpt/files_append.c, files_names.c
-                  r"|bind|fallocate(64)?|fcntl(64)?|(sem|shm)_(open|unlink)"
+                  r"|bind|fallocate(64)?|fcntl(64)?|mmap(64)?|(sem|shm)_(open|unlink)"
                   # ckpt/kernel_ipc.c
                   r"|inotify_add_watch|listen|mq_open|(msg|sem|shm)(ctl|get)|sem(timed)?op)$",
     # and the functions of libomp and libc that it stands before: src/task/omp.c, lock.c

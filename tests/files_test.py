@@ -244,7 +244,7 @@ def files_whose_names_libc_chooses_do_not_stay(s):
 
 # Names and contents that other functions than open change. SPAWN: what libc opens in a child, said once for all of them.
 OTHERS = """
-import ctypes, fcntl, os, socket, sys, time
+import ctypes, fcntl, mmap, os, socket, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 libc.sem_open.restype = ctypes.c_void_p
 def good(rc):
@@ -255,8 +255,9 @@ libc.posix_spawn_file_actions_init(actions)
 libc.posix_spawn_file_actions_addopen(actions, 1, b"spawned", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 argv = (ctypes.c_char_p * 3)(b"echo", b"line", None)
 word = ("/hale-" + sys.argv[1]).encode()
-with open("table", "w") as f:
-    f.write("." * 40)
+for name in "table", "view":
+    with open(name, "w") as f:
+        f.write("." * 40)
 for i in range(24):
     assert libc.posix_spawnp(ctypes.byref(pid), b"echo", actions, None, argv, ctypes.c_void_p.in_dll(libc, "environ")) == 0
     os.waitpid(pid.value, 0)
@@ -271,6 +272,9 @@ for i in range(24):
         assert had == b".", (i, had)
         os.pwrite(fd, b"x", at)
         os.close(fd)
+        with open("view", "ab+") as f, mmap.mmap(f.fileno(), 40) as view:
+            assert view[at] == ord("."), i
+            view[at] = ord("x")
         time.sleep(0.03)
     os.unlink("door")
     good(libc.shm_unlink(word))

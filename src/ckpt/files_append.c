@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/base.h"
@@ -20,6 +21,7 @@
 static struct {
 	int (*fcntl)(int, int, ...);
 	int (*fallocate)(int, int, off64_t, off64_t);
+	void *(*mmap)(void *, size_t, int, int, int, off64_t);
 } libc;
 
 void files_append_init(void)
@@ -28,6 +30,7 @@ void files_append_init(void)
 	if (!libc.fcntl)
 		*(void **)&libc.fcntl = files_find("fcntl");
 	*(void **)&libc.fallocate = files_find("fallocate64");
+	*(void **)&libc.mmap = files_find("mmap64");
 }
 
 static bool appends(int fd)
@@ -102,4 +105,34 @@ API int fallocate(int fd, int mode, off_t offset, off_t length)
 API int fallocate64(int fd, int mode, off64_t offset, off64_t length)
 {
 	return fallocate_any(fd, mode, offset, length);
+}
+
+static void *mmap_plain(void *at, size_t len, int prot, int flags, int fd, off64_t offset)
+{
+	if (libc.mmap)
+		return libc.mmap(at, len, prot, flags, fd, offset);
+	long rc = sys(SYS_mmap, at, len, prot, flags, fd, offset);
+	if (!sys_failed(rc))
+		return (void *)rc;
+	errno = (int)-rc;
+	return MAP_FAILED;
+}
+
+/* Whatever prot says: mprotect may allow writing later. */
+static inline void *mmap_any(void *at, size_t len, int prot, int flags, int fd, off64_t offset)
+{
+	if (UNLIKELY(journal_on) && fd >= 0 && !(flags & MAP_ANONYMOUS) &&
+	    (flags & MAP_TYPE) != MAP_PRIVATE && appends(fd))
+		return SAVED_FIRST(fd, mmap_plain(at, len, prot, flags, fd, offset));
+	return mmap_plain(at, len, prot, flags, fd, offset);
+}
+
+API void *mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	return mmap_any(at, len, prot, flags, fd, offset);
+}
+
+API void *mmap64(void *at, size_t len, int prot, int flags, int fd, off64_t offset)
+{
+	return mmap_any(at, len, prot, flags, fd, offset);
 }

@@ -299,6 +299,24 @@ static void an_append_and_then_a_cut_of_the_open_file(void **state)
 	is_as(before);
 }
 
+/* The program has it open since before the checkpoint, and has read some of it. */
+static void a_cut_of_a_file_that_is_half_read(void **state)
+{
+	char *before, rest[8] = "";
+	int fd = open("state", O_RDWR);
+
+	assert_int_equal(read(fd, rest, 2), 2);
+	journal_cut(1);
+	before = tree();
+	journal_truncating_fd(fd, 3);
+	assert_int_equal(ftruncate(fd, 3), 0);
+	assert_int_equal(lseek(fd, 0, SEEK_CUR), 2);
+	assert_int_equal(read(fd, rest, sizeof(rest)), 1);
+	close(fd);
+	undo_to(1);
+	is_as(before);
+}
+
 /* A checkpoint that was given up leaves two epochs; one that is complete leaves the one before to
  * be dropped. */
 static void epochs(void **state)
@@ -615,6 +633,7 @@ int main(void)
 	    T(a_file_as_old_as_the_journal_may_be_renamed),
 	    T(named_pipes),
 	    T(an_append_and_then_a_cut_of_the_open_file),
+	    T(a_cut_of_a_file_that_is_half_read),
 	    T(epochs),
 	    T(undoing_twice_is_undoing_once),
 	    T(children_and_ranks_share_files),

@@ -43,16 +43,16 @@ static long copy(int from, int to, uint64_t size)
 		return 0;
 	if (size > save_max())
 		return -EFBIG;
-	uint64_t left = size;
-	while (left) {
-		long n = sys(SYS_copy_file_range, from, 0, to, 0, left, 0);
+	/* the program's position in its descriptor stays */
+	uint64_t at = 0, put = 0;
+	while (at < size) {
+		long n = sys(SYS_copy_file_range, from, &at, to, &put, size - at, 0);
 		if (n == -EINTR)
 			continue;
-		if (n < 0 && left == size) /* not between these file systems */
+		if (n < 0 && at == 0) /* not between these file systems */
 			return copy_by_hand(from, to, size);
 		if (n <= 0)
 			return n ? n : -EIO;
-		left -= (uint64_t)n;
 	}
 	return 0;
 }
