@@ -43,7 +43,8 @@ def built(s, commit):
     os.makedirs(folder, exist_ok=True)
     r = s.run("sh", "-c", f"git -C {ROOT} archive {commit} | tar -x -C {folder}")
     expect(r.status == 0, r)
-    for command in (["meson", "setup", "build", "-Dtests=disabled"], ["ninja", "-C", "build", "hale", "libhale.so"]):
+    wanted = ["hale", "libhale.so", "libmpi.so.40"]
+    for command in (["meson", "setup", "build", "-Dtests=disabled"], ["ninja", "-C", "build", *wanted]):
         r = s.run("nice", "sh", "-c", "cd $0 && exec \"$@\"", folder, *command, limit=1500)
         expect(r.status == 0, r)
     return hale
