@@ -172,7 +172,7 @@ void announce_join(uint32_t process)
 	w->coming = false;
 	replicas.view.lost[process] = 0;
 	w->channel = channel_for(process);
-	w->parts = false;
+	w->parts = w->refused = false;
 	if (!w->channel) {
 		log_warn("rank %u (replica %u) can't reach process %u, which has come",
 			 replicas.rank, replicas.slot, process);

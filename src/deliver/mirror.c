@@ -6,14 +6,24 @@
 #include <string.h>
 #include "ckpt/rank.h"
 
-enum { MESSAGE_MAX = 1 << 30 };
+enum {
+	MESSAGE_MAX = 1 << 30,
+	LOANS = 64,	/* of one wire at a time: half of the records that a ring has */
+	LEND_LATE = 12, /* shadows are lent messages from so many times shorter ones on */
+};
 static const size_t eager_max = MESSAGE_MAX;
 
 /* ---- what is kept ---- */
 
-static bool wire_has_passed(const struct wire *w, const struct kept *k)
+static bool wire_has_sent(const struct wire *w, const struct kept *k)
 {
 	return !w->next || w->next->serial > k->serial;
+}
+
+/* What is behind a loan may have to be sent again. */
+static bool wire_has_passed(const struct wire *w, const struct kept *k)
+{
+	return wire_has_sent(w, k) && (!w->lent || w->lent->serial > k->serial);
 }
 
 static bool kept_is_needed(uint32_t rank, const struct kept *k)
@@ -95,58 +105,96 @@ void mirror_acked(uint32_t process, uint32_t context, uint32_t number)
 /* ---- transmission ---- */
 
 /* Parts need a turn of each side for every few of them; a loan is one copy, at any time. Channels
- * with `put` copy in the call of `get`. */
+ * with `put` copy in the call of `get`. A shadow looks seldom: a ring would be full before, and wake it. */
 static bool wire_may_lend(const struct wire *w, const struct kept *k)
 {
-	return !w->parts && w->channel->get && w->channel->put &&
-	       k->envelope.length > replicas.lend_min;
+	uint32_t min = w->late ? replicas.lend_min / LEND_LATE : replicas.lend_min;
+
+	return !w->parts && w->channel->get && w->channel->put && k->envelope.length > min;
 }
 
-static bool big_send(struct wire *w, uint32_t process, const struct kept *k)
+static bool big_send(struct wire *w, uint32_t process, const struct kept *k, uint32_t loan)
 {
-	struct big big = {.length = k->envelope.length, .kind = k->envelope.kind};
+	struct big big = {.length = k->envelope.length, .kind = k->envelope.kind, .loan = loan};
 	struct envelope e = k->envelope;
-	bool lends = wire_may_lend(w, k);
 
-	if (lends) {
+	if (loan)
 		big.address = (uintptr_t)k->payload;
-		big.loan = replicas.loans + 1;
-	}
 	e.kind = REPLICA_BIG;
 	e.length = sizeof(big);
-	if (!w->channel->send(process, &e, &big))
+	return w->channel->send(process, &e, &big);
+}
+
+/* Copies that are compared come one by one: there a gap would be something else. */
+static uint32_t loans_max(void)
+{
+	return replicas.compare == COMPARE_OFF ? LOANS : 1;
+}
+
+static bool lend(struct wire *w, uint32_t process, struct kept *k)
+{
+	uint32_t loan = replicas.loans + 1 ? replicas.loans + 1 : 1;
+
+	if (w->nlent >= loans_max() || !big_send(w, process, k, loan))
 		return false;
-	replicas.loans += lends;
-	w->loan = big.loan;
-	w->lends = lends;
-	w->begun = true;
-	w->offset = 0;
+	replicas.loans = loan;
+	k->loan[living_slot_of(process, replicas.view.nranks)] = loan;
+	if (w->nlent++ == 0)
+		w->lent = k;
 	return true;
+}
+
+void mirror_loans_forget(struct wire *w)
+{
+	w->lent = NULL;
+	w->nlent = 0;
+}
+
+/* The first loan of that wire is over, and so is what has left behind it. */
+static void loan_end(struct wire *w, uint32_t rank, uint32_t slot)
+{
+	struct kept *k = w->lent, *first, *next;
+
+	if (--w->nlent == 0)
+		mirror_loans_forget(w);
+	else
+		for (w->lent = k->next; !w->lent->loan[slot];)
+			w->lent = w->lent->next;
+	for (first = w->lent ? w->lent : w->next; k != first; k = next) {
+		next = k->next;
+		if (!kept_is_needed(rank, k))
+			kept_drop(&replicas.remote[rank], k);
+	}
 }
 
 void mirror_taken(uint32_t process, uint32_t loan, bool copied)
 {
 	struct wire *w = &replicas.wire[process];
+	uint32_t slot = living_slot_of(process, replicas.view.nranks);
 
-	if (!w->begun || !w->lends || w->loan != loan)
-		return; /* of a loan that a change of view has ended */
-	w->lends = false;
+	if (!w->lent || w->lent->loan[slot] != loan)
+		return; /* of a loan that a change of view, or a refusal, has ended */
 	if (copied) {
-		w->offset = w->next->envelope.length;
+		loan_end(w, living_rank_of(process, replicas.view.nranks), slot);
 		return;
 	}
+	w->next = w->lent;
 	w->parts = true;
 	w->begun = false;
+	mirror_loans_forget(w);
+	replica_busy(w);
 }
 
 static bool parts_send(struct wire *w, uint32_t process, const struct kept *k)
 {
 	uint32_t max = (uint32_t)*w->channel->eager_max;
 
-	if (!w->begun && !big_send(w, process, k))
-		return false;
-	if (w->lends)
-		return false;
+	if (!w->begun) {
+		if (!big_send(w, process, k, 0))
+			return false;
+		w->begun = true;
+		w->offset = 0;
+	}
 	while (w->offset < k->envelope.length) {
 		uint32_t n = k->envelope.length - w->offset;
 		struct envelope e = {.kind = REPLICA_PART, .length = n < max ? n : max};
@@ -183,10 +231,15 @@ static bool kept_send(struct wire *w, uint32_t process, struct kept *k)
 {
 	uint32_t slot = living_slot_of(process, replicas.view.nranks);
 
+	k->loan[slot] = 0;
+	if (UNLIKELY(replicas.compare != COMPARE_OFF) && w->lent)
+		return false;
 	if (UNLIKELY(w->carries == CARRIES_DIGESTS) && !(k->full & 1u << slot))
 		return digest_send(w, process, k);
 	/* one that was begun before a restart on other nodes goes on as it was begun, even where a
 	 * record has room for all of it now */
+	if (!w->begun && wire_may_lend(w, k))
+		return lend(w, process, k);
 	if (!w->begun && k->envelope.length <= *w->channel->eager_max)
 		return w->channel->send(process, &k->envelope, k->payload);
 	return parts_send(w, process, k);
@@ -206,7 +259,9 @@ int mirror_push(uint32_t process)
 	}
 	while (w->next) {
 		struct kept *k = w->next;
-		if (!wire_skips(rank, slot, w) && !kept_send(w, process, k)) {
+		if (wire_skips(rank, slot, w)) {
+			k->loan[slot] = 0;
+		} else if (!kept_send(w, process, k)) {
 			replica_busy(w);
 			return sent;
 		}
@@ -441,6 +496,14 @@ static enum carries carries_for(uint32_t process)
 	return replicas.compare == COMPARE_HASH ? CARRIES_DIGESTS : CARRIES_NOTHING;
 }
 
+static bool is_shadow(uint32_t process)
+{
+	const struct living *v = &replicas.view;
+
+	return v->shadows && living_leader(v, living_rank_of(process, v->nranks)) !=
+				 (int)living_slot_of(process, v->nranks);
+}
+
 void mirror_follow_view(void)
 {
 	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
@@ -449,11 +512,14 @@ void mirror_follow_view(void)
 
 		if (carries > w->carries)
 			w->next = replicas.remote[living_rank_of(p, replicas.view.nranks)].first;
-		if (carries != w->carries)
+		if (carries != w->carries) {
 			w->begun = false;
+			mirror_loans_forget(w);
+		}
 		if (carries == CARRIES_NOTHING)
 			w->next = NULL;
 		w->carries = carries;
+		w->late = is_shadow(p);
 		if (w->next)
 			replica_busy(w);
 	}
@@ -473,9 +539,10 @@ void mirror_fetch(uint32_t process, uint32_t context, uint32_t number)
 	if (!k || w->carries == CARRIES_NOTHING)
 		return;
 	k->full |= 1u << living_slot_of(process, replicas.view.nranks);
-	if (wire_has_passed(w, k)) {
+	if (wire_has_sent(w, k)) {
 		w->next = k;
 		w->begun = false;
+		mirror_loans_forget(w);
 	}
 	replica_busy(w);
 }

@@ -163,18 +163,44 @@ static bool loan_copy(uint32_t process, uint64_t address, struct kept *k)
 	return true;
 }
 
-/* It is copied at once: whatever comes behind it may mean that it is there. Who needs no more
- * messages has said so, and its sender may have forgotten this one. */
+/* Where copies are compared nothing leaves behind a loan. */
+static void loan_refuse(uint32_t process, struct kept *k)
+{
+	struct wire *w = &replicas.wire[process];
+
+	w->refused = replicas.compare == COMPARE_OFF;
+	w->refused_context = k->envelope.context;
+	w->refused_number = k->envelope.number;
+	kept_free(k);
+}
+
+/* It is copied at once: whatever comes behind it may mean that it is there. A process that needs no more
+ * messages has said so, which ends the loan: the sender may have left, and would hear no more. */
 static void loan_take(uint32_t process, struct kept *k, const struct big *big)
 {
 	struct envelope e = {.kind = REPLICA_TAKEN, .number = big->loan};
 
-	e.id = !replicas.leaving && loan_copy(process, big->address, k);
+	if (replicas.leaving) {
+		kept_free(k);
+		return;
+	}
+	e.id = loan_copy(process, big->address, k);
 	replica_tell(process, &e, NULL);
 	if (e.id)
 		assembly_up(process, k);
 	else
-		kept_free(k);
+		loan_refuse(process, k);
+}
+
+/* A wire's loan was refused: until its sender begins again with that message, those behind it in
+ * its context are not what is to come next. */
+static bool is_behind_refused(uint32_t process, const struct envelope *e)
+{
+	struct wire *w = &replicas.wire[process];
+	uint32_t rank = living_rank_of(process, replicas.view.nranks);
+
+	return UNLIKELY(w->refused) &&
+	       !number_reached(replica_lane(rank, e->context)->have + 1, e->number);
 }
 
 static void assembly_begin(uint32_t process, const struct envelope *e, const void *payload)
@@ -186,6 +212,8 @@ static void assembly_begin(uint32_t process, const struct envelope *e, const voi
 	memcpy(&big, payload, sizeof(big));
 	kept_free(w->assembly);
 	w->assembly = NULL;
+	if (is_behind_refused(process, e))
+		return;
 	k = kept_alloc(big.length);
 	k->envelope = *e;
 	k->envelope.kind = (uint8_t)big.kind;
@@ -194,6 +222,8 @@ static void assembly_begin(uint32_t process, const struct envelope *e, const voi
 		loan_take(process, k, &big);
 		return;
 	}
+	w->refused =
+	    w->refused && (e->context != w->refused_context || e->number != w->refused_number);
 	w->assembly = k;
 	w->assembled = 0;
 }
@@ -203,6 +233,8 @@ static void assembly_add(uint32_t process, const struct envelope *e, const void 
 	struct wire *w = &replicas.wire[process];
 	struct kept *k = w->assembly;
 
+	if (!k && w->refused)
+		return;
 	if (!k || e->length > k->envelope.length - w->assembled) {
 		log_warn("internal error: rank %u got a part of no message from process %u; please "
 			 "report this",
@@ -227,7 +259,8 @@ void receipt_arrive(uint32_t process, const struct envelope *e, const void *payl
 	switch (e->kind) {
 	case RECORD_EAGER:
 	case RECORD_SYNC:
-		message_up(process, e, payload);
+		if (LIKELY(!is_behind_refused(process, e)))
+			message_up(process, e, payload);
 		return;
 	case REPLICA_BIG:
 		assembly_begin(process, e, payload);

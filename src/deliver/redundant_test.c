@@ -56,7 +56,8 @@ static unsigned long long state;
 static uint32_t degree = 2, processes = 2 * RANKS;
 static enum compare_mode compare;
 static uint32_t lend_min = UINT32_MAX;
-static uint32_t loans, refusals;
+static uint32_t loans, refusals, lent_at_once;
+static uint32_t gaps; /* messages that a process with a refused loan was sent, behind it */
 static bool resizes; /* records have now more room, now less */
 static bool shadows; /* the second process of each rank is slow and mute (docs/shadows.md) */
 /* --sdc: of the records of this replica of each rank, those from the flip_at'th on, each
@@ -192,6 +193,7 @@ static int poll_from(uint32_t from)
 	if (q->n == 0)
 		return 0;
 	memmove(q->at, q->at + 1, (size_t)--q->n * sizeof(r));
+	gaps += replicas.wire[from].refused && r.envelope.kind == RECORD_EAGER;
 	receipt_arrive(from, &r.envelope, r.payload);
 	return 1;
 }
@@ -414,6 +416,9 @@ static void random_step(void)
 	default:
 		poll_from(draw(processes));
 	}
+	for (uint32_t q = 0; q < processes; q++)
+		if (replicas.wire[q].nlent > lent_at_once)
+			lent_at_once = replicas.wire[q].nlent;
 	if (process[p].sent < STEPS || !has_all(&process[p], replicas.rank))
 		return;
 	if (!replicas.leaving)
@@ -529,7 +534,7 @@ static int lent_over(void **unused)
 /* Messages that receivers copy out of the memory of senders, who may be dead by then. */
 static void lent_messages_are_kept_until_they_are_taken(void **unused)
 {
-	loans = refusals = 0;
+	loans = refusals = lent_at_once = gaps = 0;
 	lend_min = LENT;
 	for (int with = 0; with < 4; with++) {
 		shadows = with == 1;
@@ -541,6 +546,7 @@ static void lent_messages_are_kept_until_they_are_taken(void **unused)
 		one_of_each_rank_may_die(NULL);
 	}
 	assert_true(loans > 1000 && refusals > 100);
+	assert_true(lent_at_once > 1 && gaps > 100);
 	assert_int_equal(told_count, 0);
 }
 

@@ -110,6 +110,7 @@ void replica_done(uint32_t process)
 	w->done = true;
 	w->carries = CARRIES_NOTHING;
 	w->begun = false;
+	mirror_loans_forget(w);
 	w->next = NULL;
 	words_drop(w);
 	mirror_trim(living_rank_of(process, replicas.view.nranks));
@@ -163,7 +164,8 @@ void wire_forget(struct wire *w)
 	w->last = NULL;
 	w->next = NULL;
 	w->carries = CARRIES_NOTHING;
-	w->begun = false;
+	w->begun = w->refused = false;
+	mirror_loans_forget(w);
 	replicas.busy -= w->busy;
 	w->busy = false;
 }
@@ -295,8 +297,9 @@ static void become(uint32_t process)
 		kept_free(w->assembly);
 		w->assembly = NULL;
 		w->carries = CARRIES_NOTHING;
-		w->begun = false;
+		w->begun = w->refused = false;
 		w->next = NULL;
+		mirror_loans_forget(w);
 		channel_forget_all(p);
 	}
 	/* what the source had still to tell its mates it tells them itself, and in its order */
@@ -480,7 +483,7 @@ static bool must_be_done(uint32_t process)
 bool redundant_left(void *unused)
 {
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
-		if (must_be_done(p) && !replicas.wire[p].done)
+		if ((must_be_done(p) && !replicas.wire[p].done) || replicas.wire[p].lent)
 			return false;
 	return replicas.busy == 0;
 }

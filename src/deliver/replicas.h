@@ -16,8 +16,10 @@
  * - wire.next moves forward only, but for a change of view that makes this process the provider:
  * then it begins with the first message kept.
  * - A message of which a first part has left on a wire stays until its last part has left there.
- * - A message that is lent on a wire (BIG with an address) stays until TAKEN comes back, and
- * nothing leaves behind it before: so a loan whose sender dies is a message that was never sent.
+ * - A message that is lent on a wire (BIG with an address) stays until TAKEN comes back, and so
+ * does what leaves there behind it. If it can't be taken, its receiver drops what follows in its
+ * context, and its sender begins again with it: so a loan whose sender dies is a message that was
+ * never sent.
  */
 #ifndef HALE_DELIVER_REPLICAS_H
 #define HALE_DELIVER_REPLICAS_H
@@ -95,6 +97,8 @@ struct kept {
 	struct digest digest;
 	bool digested; /* false: `digest` is not set, since the rank had one process then */
 	uint32_t full; /* bit mask of the slots that have asked for all of it */
+	/* by slot, of what is between wire.lent and wire.next: its number; 0: it was not lent */
+	uint32_t loan[LIVING_DEGREE_MAX];
 	size_t room;   /* of payload (blocks.c) */
 	struct envelope envelope;
 	unsigned char payload[] __attribute__((aligned(16)));
@@ -145,10 +149,15 @@ struct wire {
 	/* MESSAGES if this process provides for that one, or all are compared in full */
 	enum carries carries;
 	bool begun;	   /* BIG of *next has left, and `offset` bytes in parts */
-	bool lends;	   /* begun, and TAKEN for `loan` is awaited */
 	bool parts;	   /* that process can't read this one's memory */
+	bool late;	   /* it is a shadow: it looks when it likes */
 	struct kept *next; /* NULL: everything has left */
-	uint32_t offset, loan;
+	struct kept *lent; /* the first one for which TAKEN is awaited; NULL: none */
+	uint32_t nlent;	   /* so many are */
+	uint32_t offset;
+	/* a message that this process could not take from there: what comes behind it is dropped */
+	bool refused;
+	uint32_t refused_context, refused_number;
 	struct word *first, *last; /* leave before messages */
 	struct kept *assembly;	   /* of parts that come from there; NULL: none */
 	uint32_t assembled;
@@ -281,6 +290,8 @@ void mirror_acked(uint32_t process, uint32_t context, uint32_t number);
 void mirror_matched(uint32_t rank, uint32_t context, uint32_t number);
 /* That process has copied what it was lent, or (false) can't. */
 void mirror_taken(uint32_t process, uint32_t loan, bool copied);
+/* No TAKEN of that wire means anything any more. */
+void mirror_loans_forget(struct wire *w);
 /* The view has changed: whom does this process provide for? */
 void mirror_follow_view(void);
 void mirror_forget(void);

@@ -12,6 +12,7 @@
 #include "match/internal.h"
 
 #include "base/yield.h"
+#include "node/doze.h"
 
 enum {
 	SPIN_ROUNDS = 4000,
@@ -23,6 +24,7 @@ enum {
 	LONG_ROUNDS_CROWDED = 1, /* each is a system call */
 	SHADOWS_REST = 100,	 /* thousandths of a core: who is held to so many leaves it to others */
 	SLEEP_NS = 100000000,	 /* nothing depends on it: a net below what we did not think of */
+	DOZE_NS = 4000000,	 /* of a shadow: nobody waits for it */
 	HOOKS_MAX = 8,
 };
 
@@ -176,18 +178,19 @@ static void waiter_sleep(struct waiter *w, bool (*done)(void *), void *arg)
 	struct mailbox *m = link_self()->mailbox;
 	if (UNLIKELY(redundant_on))
 		decide_settle();
-	uint32_t seen = mailbox_will_sleep(m);
+	uint32_t seen = match.dozes ? mailbox_will_doze(m) : mailbox_will_sleep(m);
+	uint64_t ns = match.dozes ? DOZE_NS : SLEEP_NS;
 	sleepers++;
 	channel_before_sleep_all();
 	if (match_progress() || done(arg)) {
 		*w = (struct waiter){0};
 	} else if (guard_inside == 1) {
 		guard_leave();
-		link_sleep(seen, SLEEP_NS);
+		link_sleep(seen, ns);
 		guard_enter();
 		w->slept = true;
 	} else {
-		link_sleep(seen, SLEEP_NS);
+		link_sleep(seen, ns);
 		w->slept = true;
 	}
 	m = link_self()->mailbox;
@@ -223,6 +226,10 @@ static __attribute__((noinline)) void waiter_idle(struct waiter *w, bool (*done)
 		match_call_long();
 		if (yield_is_dear())
 			w->idle = SPIN_ROUNDS;
+	}
+	if (UNLIKELY(match.dozes)) {
+		waiter_sleep(w, done, arg);
+		return;
 	}
 	if (match.patience && match.oversubscribed && is_patient(w)) {
 		cpu_relax();

@@ -17,6 +17,7 @@
 
 #include "base/units.h"
 #include "ckpt/mute.h"
+#include "node/doze.h"
 #include "node/proto.h"
 
 enum {
@@ -122,7 +123,7 @@ static void rate_hold(void)
 	uint64_t debt;
 
 	while (rate > 0 && (debt = debt_ns(rate)) > 0 && !is_asked_to_stop()) {
-		uint32_t seen = mailbox_will_sleep(m);
+		uint32_t seen = mailbox_will_doze(m);
 
 		if (log_take() == 0)
 			link_sleep(seen, debt < SLICE_NS ? debt : SLICE_NS);
@@ -149,6 +150,7 @@ void shadow_look(void)
 {
 	bool now = redundant_on && redundant_is_shadow();
 
+	match.dozes = now && !redundant_is_witness();
 	match_crowd_look();
 	if (now == shadow.on)
 		return;

@@ -28,6 +28,7 @@
 #include "base/base.h"
 #include "channel/carry/carry.h"
 #include "channel/copy.h"
+#include "node/doze.h"
 #include "node/shm_layout.h"
 #include "ckpt/rank.h"
 
@@ -184,21 +185,41 @@ static bool run_reserve(struct outgoing *out, uint32_t length, uint32_t *begin)
 	return end - out->data_freed <= SHM_DATA_BYTES;
 }
 
-/* What it may wait for has been written. */
-static inline void sleeper_wake(struct mailbox *m)
+/* Before a look at whether a peer sleeps: what it may wait for has been written. */
+static inline void published(void)
 {
 	if (shm.light)
 		atomic_signal_fence(memory_order_seq_cst);
 	else
 		atomic_thread_fence(memory_order_seq_cst);
+}
+
+static inline void sleeper_wake(struct mailbox *m)
+{
+	published();
 	mailbox_wake(m);
+}
+
+static bool is_half_full(struct outgoing *out)
+{
+	freed_read(out);
+	return out->tail - out->freed >= SHM_SLOTS / 2 ||
+	       out->data_tail - out->data_freed >= SHM_DATA_BYTES / 2;
+}
+
+static __attribute__((noinline)) void receiver_wake(struct outgoing *out)
+{
+	if (!mailbox_dozes(out->mailbox) || is_half_full(out))
+		mailbox_wake(out->mailbox);
 }
 
 static inline void bell_ring(struct outgoing *out)
 {
 	if (out->news)
 		atomic_fetch_or(out->news, 1ull << (shm.rank % 64));
-	sleeper_wake(out->mailbox);
+	published();
+	if (UNLIKELY(atomic_load_explicit(&out->mailbox->asleep, memory_order_relaxed)))
+		receiver_wake(out);
 }
 
 static inline void slot_publish(struct outgoing *out, struct shm_slot *slot)
