@@ -108,6 +108,9 @@ void match_wait(struct request *r); /* until r->complete */
  * rings, something moves or done(arg). Meanwhile it is outside the library: other threads run in
  * it, and a checkpoint may be taken. */
 void match_sleep(bool (*done)(void *), void *arg);
+/* Wakes other threads of this process that wait: one may wait for what the caller has just
+ * completed outside match_progress. */
+void match_wake(void);
 /* The same for a word in shared memory that a peer of this node will change: returns when
  * *word >= value as signed difference. The peer rings this process's bell after changing it. */
 void match_wait_word(const _Atomic uint32_t *word, uint32_t value);

@@ -129,8 +129,8 @@ static void patience_learn(bool paid)
 		patience.pays += PAYS_ALWAYS / 16;
 }
 
-/* Shadows that sleep most of the time leave the cores to the mains. Mains then spin while they wait, as
- * in a job without shadows: a yield would last as long as a shadow is at work. */
+/* Shadows that sleep most of the time leave the cores to the mains. Mains then spin while they
+ * wait, as in a job without shadows: a yield would last as long as a shadow is at work. */
 static bool is_crowded(void)
 {
 	struct segment *s = link_self()->segment;
@@ -163,8 +163,9 @@ struct waiter {
 	bool slept;
 };
 
-/* The neighbour that rang has cleared `asleep` and woken this thread; other threads of the process may
- * have slept on. This thread sets `asleep` again for them, and takes in what came without a ring. */
+/* The neighbour that rang has cleared `asleep` and woken this thread; other threads of the process
+ * may have slept on. This thread sets `asleep` again for them, and takes in what came without a
+ * ring. */
 static void sleep_on(void)
 {
 	mailbox_will_sleep(link_self()->mailbox);
@@ -291,6 +292,12 @@ void match_wait_word(const _Atomic uint32_t *at, uint32_t value)
 	struct waiter w = {0};
 	while (!word_reached(&word))
 		waiter_round(&w, word_reached, &word);
+}
+
+/* The caller is in the guard, as the sleepers were when they said so. */
+void match_wake(void)
+{
+	mailbox_wake(link_self()->mailbox);
 }
 
 /* The bell that a sleeper has looked at was the old segment's. */

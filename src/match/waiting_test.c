@@ -84,6 +84,31 @@ static void of_several_who_ring_one_does(void **state)
 	}
 }
 
+static void rings_itself(int rank)
+{
+	struct mailbox *m = link_self()->mailbox;
+	struct request *r;
+	int in = 0, out = 7;
+
+	match_irecv(&in, 1, INTS, 0, 0, &world, 0, &r);
+	mailbox_will_sleep(m); /* as another thread, which waits for r */
+	uint32_t seen = m->bell;
+	match_send(&out, 1, INTS, 0, 0, &world, 0);
+	REQUIRE(r->complete && m->asleep == 0 && m->bell != seen);
+	wait_and_free(r);
+	REQUIRE(in == out);
+
+	mailbox_will_sleep(m);
+	seen = m->bell;
+	match_wake(); /* what it waits for has been completed without a message */
+	REQUIRE(m->asleep == 0 && m->bell != seen);
+}
+
+static void a_threads_message_to_its_own_process_wakes_the_others(void **state)
+{
+	assert_int_equal(fixture_run(1, 1, rings_itself), 0);
+}
+
 /* As beside others that compute: whoever yields is away for milliseconds. */
 static bool hogged;
 static int yields;
@@ -171,6 +196,7 @@ int main(void)
 	    cmocka_unit_test(many_ranks_talk_on_few_cores),
 	    cmocka_unit_test(sleepers_are_woken),
 	    cmocka_unit_test(of_several_who_ring_one_does),
+	    cmocka_unit_test(a_threads_message_to_its_own_process_wakes_the_others),
 	    cmocka_unit_test(who_waits_beside_others_that_compute_sleeps),
 	    cmocka_unit_test(who_waits_for_room_is_woken),
 	};

@@ -126,6 +126,7 @@ int PMPI_Grequest_complete(MPI_Request request)
 	if (!request_ok(r) || r->kind != REQUEST_GENERALIZED)
 		return API_FAIL(NULL, MPI_ERR_REQUEST);
 	request_complete(r, MPI_SUCCESS);
+	match_wake();
 	return API_LEAVE(NULL, grequest_release(grequest_of(r)));
 }
 API_ALIAS(Grequest_complete);
