@@ -10,7 +10,9 @@ used, nothing of it is copied into the tree. BUILD is an empty folder on first u
 interface's header can compile; the others are told by 'run' as not built. 'run' prints one line for each test
 that fails and a table; its exit status is 0 when all passed. Tests that skip themselves, that the suite itself
 expects to fail (xfail), or that need more memory than is free are printed and not counted. With
-SUITE_KILL_EVERY=10 every tenth program loses a rank at its first checkpoint. HALE is the program hale. Needs autoconf, automake, libtool."""
+SUITE_KILL_EVERY=10 every tenth program loses a rank at its first checkpoint, with SUITE_KILL_AT=2 as well at its
+second, so that it rolls back to the first one; the table says how many were rolled back. HALE is the program hale.
+Needs autoconf, automake, libtool."""
 
 import os
 import re
@@ -22,6 +24,8 @@ FOLDERS = ["attr", "coll", "comm", "datatype", "errhan", "group", "info", "init"
            "threads", "io", "spawn", "session", "part", "f77", "f90", "f08"]
 # These programs spawn, too, though they are in other folders than spawn/.
 SPAWNERS = {"th_taskmanager"}
+# Of the programs that are to lose a rank: how many ran to an end, how many of these had begun that checkpoint.
+outcomes = {"killed": 0, "rolled back": 0}
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -145,7 +149,7 @@ def run_one(target, hale, folder, test, options, killed=False):
     if ("spawn" in folder or test.name in SPAWNERS) and "--spawn" not in options:
         options = ["--spawn", "64" if test.name == "concurrent_spawns" else "24", *options]
     if killed:
-        options = [*options, "--inject", f"kill:rank={test.ranks - 1},at-ckpt=1"]
+        options = [*options, "--inject", f"kill:rank={test.ranks - 1},at-ckpt={os.environ.get('SUITE_KILL_AT', '1')}"]
     command = [hale, "run", "-n", str(test.ranks), *options, "--", "./" + test.name, *test.args]
     started = time.monotonic()
     process = subprocess.Popen(command, cwd=path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -161,7 +165,11 @@ def run_one(target, hale, folder, test, options, killed=False):
             process.kill()
             process.communicate()
         return f"not over after {int(time.monotonic() - started)} s"
-    return judge(test, process.returncode, out.decode(errors="replace"))
+    out = out.decode(errors="replace")
+    if killed:
+        outcomes["killed"] += 1
+        outcomes["rolled back"] += bool(re.search(r"^hale: job .* [1-9][0-9]* rollback", out, flags=re.M))
+    return judge(test, process.returncode, out)
 
 
 def run(target, hale, folders, options):
@@ -188,6 +196,8 @@ def run(target, hale, folders, options):
         rows.append(f"{folder:10} {passed:4} of {total:4}  {missing:3} not built")
         print("==  " + rows[-1], flush=True)
     print("\n".join(rows))
+    if every:
+        print(f"{outcomes['rolled back']} of {outcomes['killed']} that were to lose a rank were rolled back")
     return 1 if failed else 0
 
 
