@@ -236,10 +236,10 @@ static bool kept_send(struct wire *w, uint32_t process, struct kept *k)
 		return false;
 	if (UNLIKELY(w->carries == CARRIES_DIGESTS) && !(k->full & 1u << slot))
 		return digest_send(w, process, k);
-	/* one that was begun before a restart on other nodes goes on as it was begun, even where a
-	 * record has room for all of it now */
 	if (!w->begun && wire_may_lend(w, k))
 		return lend(w, process, k);
+	/* one that was begun before a restart on other nodes goes on as it was begun, even where a
+	 * record has room for all of it now */
 	if (!w->begun && k->envelope.length <= *w->channel->eager_max)
 		return w->channel->send(process, &k->envelope, k->payload);
 	return parts_send(w, process, k);
@@ -496,14 +496,6 @@ static enum carries carries_for(uint32_t process)
 	return replicas.compare == COMPARE_HASH ? CARRIES_DIGESTS : CARRIES_NOTHING;
 }
 
-static bool is_shadow(uint32_t process)
-{
-	const struct living *v = &replicas.view;
-
-	return v->shadows && living_leader(v, living_rank_of(process, v->nranks)) !=
-				 (int)living_slot_of(process, v->nranks);
-}
-
 void mirror_follow_view(void)
 {
 	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
@@ -519,7 +511,7 @@ void mirror_follow_view(void)
 		if (carries == CARRIES_NOTHING)
 			w->next = NULL;
 		w->carries = carries;
-		w->late = is_shadow(p);
+		w->late = replicas.view.shadows && !redundant_is_main(p);
 		if (w->next)
 			replica_busy(w);
 	}

@@ -476,8 +476,7 @@ static bool must_be_done(uint32_t process)
 	return process != replicas.process && replica_lives(process) &&
 	       !living_is_witness(v, living_rank_of(process, v->nranks),
 				  living_slot_of(process, v->nranks)) &&
-	       (!v->shadows || living_leader(v, living_rank_of(process, v->nranks)) ==
-				   (int)living_slot_of(process, v->nranks));
+	       (!v->shadows || redundant_is_main(process));
 }
 
 bool redundant_left(void *unused)
