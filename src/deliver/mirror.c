@@ -105,7 +105,8 @@ void mirror_acked(uint32_t process, uint32_t context, uint32_t number)
 /* ---- transmission ---- */
 
 /* Parts need a turn of each side for every few of them; a loan is one copy, at any time. Channels
- * with `put` copy in the call of `get`. A shadow looks seldom: a ring would be full before, and wake it. */
+ * with `put` copy in the call of `get`. A shadow looks seldom: without loans its ring would be full
+ * before, and wake it. */
 static bool wire_may_lend(const struct wire *w, const struct kept *k)
 {
 	uint32_t min = w->late ? replicas.lend_min / LEND_LATE : replicas.lend_min;

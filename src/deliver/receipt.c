@@ -174,8 +174,9 @@ static void loan_refuse(uint32_t process, struct kept *k)
 	kept_free(k);
 }
 
-/* It is copied at once: whatever comes behind it may mean that it is there. A process that needs no more
- * messages has said so, which ends the loan: the sender may have left, and would hear no more. */
+/* It is copied at once: whatever comes behind it may mean that it is there. A process that needs no
+ * more messages has said so, which ends the loan: the sender may have left, and would hear no more.
+ */
 static void loan_take(uint32_t process, struct kept *k, const struct big *big)
 {
 	struct envelope e = {.kind = REPLICA_TAKEN, .number = big->loan};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Dozing: a process sleeps for a while that it has chosen itself, and takes what has come when that
  * is over. Its bell is for what can't wait so long: a ring that is half full, and the agent.
- * Shadows doze (docs/shadows.md): they are late anyway, and a ring costs sender and sleeper a system
- * call each. */
+ * Shadows doze (docs/shadows.md): they are late anyway, and ringing a bell costs sender and sleeper
+ * a system call each. */
 #ifndef HALE_NODE_DOZE_H
 #define HALE_NODE_DOZE_H
 
