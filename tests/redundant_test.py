@@ -57,6 +57,16 @@ def a_storm_of_all_kinds_of_messages_survives_deaths(s):
         expect(r.status == 0 and r.out == plain.out, r, plain)
 
 
+@test
+def persistent_collectives_start_in_an_order_of_each_rank_s_own(s):
+    exe = s.compile("neighbors")
+    chance = random.Random(SEED + 2)
+    for options in ([], ["--nodes", "2"], kills(chance, 3, (0.3, 1.0))):
+        rounds = 4000 if "--inject" in options else 300
+        r = s.hale_run(3, exe, rounds, SEED, options=["--replicas", "2", *options])
+        expect(r.status == 0 and r.out == f"{rounds} rounds, 0 wrong\n", options, r)
+
+
 def farm_is_consistent(r, tasks):
     """What the master has printed is what its other replica told the workers."""
     def word(name):

@@ -22,9 +22,11 @@ int coll_near_run(const struct coll_near *n);
 int coll_near_start(const struct coll_near *n, struct request **req);
 
 /* Persistent forms: an inactive request. Arrays of counts and so on must stay as long as it;
- * coll_near_init takes over n's arrays, also when it fails. */
-int coll_init_args(const struct coll_args *a, struct request **req);
-int coll_near_init(struct coll_near *n, struct request **req);
+ * coll_near_init takes over n's arrays, also when it fails. The duplicate of its communicator
+ * carries this operation's messages only, and is taken over likewise; NULL: the communicator itself
+ * carries them. */
+int coll_init_args(const struct coll_args *a, struct comm *duplicate, struct request **req);
+int coll_near_init(struct coll_near *n, struct comm *duplicate, struct request **req);
 /* Of a request that coll_init_args has made; NULL: it has not. */
 const struct coll_args *coll_persistent_args(const struct request *r);
 

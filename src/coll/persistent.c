@@ -5,6 +5,7 @@
 #include <string.h>
 #include "coll/near.h"
 
+#include "coll/coll.h"
 #include "coll/plans.h"
 #include "coll/schedule.h"
 
@@ -14,6 +15,7 @@ struct persistent {
 	struct coll_near near;
 	bool is_near;
 	int tag;		  /* of each start */
+	struct comm *duplicate;	  /* owned; carries its messages; NULL: its communicator does */
 	struct schedule *running; /* until the next start, or the end */
 };
 
@@ -47,14 +49,31 @@ static void persistent_hold(const struct persistent *p, bool hold)
 		op_release(a->op);
 }
 
+static void duplicate_end(struct comm *duplicate)
+{
+	if (!duplicate)
+		return;
+	duplicate->freed = true;
+	coll_comm_freed(duplicate);
+	if (duplicate->local)
+		coll_comm_freed(duplicate->local);
+	comm_release(duplicate);
+}
+
+static void persistent_free(struct persistent *p)
+{
+	duplicate_end(p->duplicate);
+	coll_near_free(&p->near);
+	heap_free(p->arrays);
+	heap_free(p);
+}
+
 static void persistent_destroy(struct request *r)
 {
 	struct persistent *p = r->extra;
 	schedule_destroy(p->running);
 	persistent_hold(p, false);
-	coll_near_free(&p->near);
-	heap_free(p->arrays);
-	heap_free(p);
+	persistent_free(p);
 	r->extra = NULL;
 }
 
@@ -69,7 +88,7 @@ static int persistent_start(struct request *r)
 		request_complete(r, rc);
 		return MPI_SUCCESS;
 	}
-	p->running = schedule_create_tagged(r->comm, p->tag);
+	p->running = schedule_create_tagged(p->duplicate ? p->duplicate : r->comm, p->tag);
 	if (p->is_near)
 		plan_near(p->running, &p->near);
 	else
@@ -88,9 +107,7 @@ static int persistent_make(struct persistent *p, struct comm *c, struct request 
 	struct request *r = match_request_new(REQUEST_COLL, c);
 	p->tag = schedule_tag_lasting(c);
 	if (!r) {
-		coll_near_free(&p->near);
-		heap_free(p->arrays);
-		heap_free(p);
+		persistent_free(p);
 		return MPI_ERR_NO_MEM;
 	}
 	persistent_hold(p, true);
@@ -127,27 +144,32 @@ static bool arrays_copy(struct persistent *p)
 	return true;
 }
 
-int coll_init_args(const struct coll_args *a, struct request **req)
+int coll_init_args(const struct coll_args *a, struct comm *duplicate, struct request **req)
 {
 	struct persistent *p = heap_calloc(1, sizeof(*p));
-	if (!p)
+	if (!p) {
+		duplicate_end(duplicate);
 		return MPI_ERR_NO_MEM;
+	}
 	p->args = *a;
+	p->duplicate = duplicate;
 	if ((a->rcounts || a->scounts) && !arrays_copy(p)) {
-		heap_free(p);
+		persistent_free(p);
 		return MPI_ERR_NO_MEM;
 	}
 	return persistent_make(p, a->comm, req);
 }
 
-int coll_near_init(struct coll_near *n, struct request **req)
+int coll_near_init(struct coll_near *n, struct comm *duplicate, struct request **req)
 {
 	struct persistent *p = heap_calloc(1, sizeof(*p));
 	if (!p) {
+		duplicate_end(duplicate);
 		coll_near_free(n);
 		return MPI_ERR_NO_MEM;
 	}
 	p->near = *n;
+	p->duplicate = duplicate;
 	p->is_near = true;
 	return persistent_make(p, n->comm, req);
 }

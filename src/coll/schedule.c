@@ -268,8 +268,8 @@ static void unlink_schedule(struct schedule *s)
 
 /* With replicas the schedules of a communicator run one after the other: then each replica sends
  * their messages in the same order. All members begin them in the same order, so none waits for one
- * that another member begins later; persistent ones that members start in different orders are a
- * limit of replicas (docs/redundancy.md). */
+ * that another member begins later; persistent ones, which members start in any order, have a
+ * communicator each (coll/near.h). */
 static bool must_wait(const struct schedule *s)
 {
 	if (LIKELY(!redundant_on))

@@ -166,6 +166,9 @@ static inline int check_root(int root, const struct comm *c)
 	return LIKELY((unsigned)root < (unsigned)c->size) ? MPI_SUCCESS : MPI_ERR_ROOT;
 }
 
+/* A communicator with c's members and topology, without c's attributes; collective over c. */
+int comm_duplicate(struct comm *c, struct comm **copy);
+
 /* Called by MPI_Init in this order and undone in reverse by MPI_Finalize; each in its own file. */
 int comm_module_init(void);	/* mpi/comm: MPI_COMM_WORLD, SELF; predefined attributes, groups */
 void comm_module_fini(void);	/* deletes attributes of COMM_SELF first (MPI-3.1 8.7.1) */

@@ -91,6 +91,8 @@ static inline int check_coll_reduce_scatter(struct coll_args *a, const void *sbu
 	return check_coll_reduce_scatter_of(false, a, sbuf, rbuf, counts, type, op, comm);
 }
 
+/* What carries the messages of a persistent operation on c (coll/near.h). Collective. */
+int check_coll_duplicate(struct comm *c, struct comm **duplicate);
 /* The end of a persistent form: makes its request when rc, the checks' result, is MPI_SUCCESS. */
 int check_coll_init(int rc, const struct coll_args *a, MPI_Request *request);
 

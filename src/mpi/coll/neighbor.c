@@ -122,15 +122,20 @@ enum neighbor_way { NEAR_RUN, NEAR_START, NEAR_INIT };
 static int near(struct comm *c, const struct side *send, const struct side *recv,
 		enum neighbor_way way, MPI_Request *request)
 {
-	struct coll_near n;
+	struct coll_near n = {.comm = c};
 	struct request *r = NULL;
+	struct comm *duplicate = NULL;
 	if (way != NEAR_RUN && !request)
 		return MPI_ERR_REQUEST;
 	int rc = near_make(&n, c, send, recv);
-	if (rc)
+	if (!rc && way == NEAR_INIT)
+		rc = check_coll_duplicate(c, &duplicate);
+	if (rc) {
+		coll_near_free(&n);
 		return rc;
+	}
 	if (way == NEAR_INIT)
-		rc = coll_near_init(&n, &r);
+		rc = coll_near_init(&n, duplicate, &r);
 	else
 		rc = way == NEAR_RUN ? coll_near_run(&n) : coll_near_start(&n, &r);
 	if (way != NEAR_INIT)

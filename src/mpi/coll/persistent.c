@@ -2,16 +2,29 @@
 /* Persistent collectives: MPI-4's names, and Open MPI 4.1's, which begin with MPIX. There are no hints
  * for them in an info object. */
 #include "coll/near.h"
+#include "deliver/redundant.h"
 #include "mpi/coll/check.h"
 #include "mpi/mpi4.h"
+
+/* Processes may start these in any order, and with replicas the operations of a communicator run one
+ * after the other (coll/schedule.c). So each gets a communicator of its own there: initialisations
+ * are collective, in the same order everywhere. */
+int check_coll_duplicate(struct comm *c, struct comm **duplicate)
+{
+	*duplicate = NULL;
+	return LIKELY(!redundant_on) ? MPI_SUCCESS : comm_duplicate(c, duplicate);
+}
 
 int check_coll_init(int rc, const struct coll_args *a, MPI_Request *request)
 {
 	struct request *r = NULL;
+	struct comm *duplicate = NULL;
 	if (!request)
 		return MPI_ERR_REQUEST;
 	if (!rc)
-		rc = coll_init_args(a, &r);
+		rc = check_coll_duplicate(a->comm, &duplicate);
+	if (!rc)
+		rc = coll_init_args(a, duplicate, &r);
 	if (UNLIKELY(intask_landing_watch) && !rc)
 		intask_landing_coll(r, a);
 	if (!rc)

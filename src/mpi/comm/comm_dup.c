@@ -35,19 +35,34 @@ static int publish(struct comm *copy, const uint32_t *contexts)
 				   : comm_publish(copy, contexts[0]);
 }
 
+/* All members agree on its contexts, and it is known. */
+static int agree(struct comm *c, struct comm *copy)
+{
+	uint32_t contexts[2];
+	int rc = comm_is_inter(c) ? inter_agree(c, contexts) : context_agree(c, contexts);
+	return rc ? rc : publish(copy, contexts);
+}
+
+int comm_duplicate(struct comm *c, struct comm **copy)
+{
+	*copy = copy_start(c, NULL);
+	int rc = *copy ? agree(c, *copy) : MPI_ERR_NO_MEM;
+	if (rc && *copy) {
+		comm_release(*copy);
+		*copy = NULL;
+	}
+	return rc;
+}
+
 static int duplicate(struct comm *c, const struct info *info, MPI_Comm *newcomm)
 {
 	if (UNLIKELY(tasklog_now != NULL) && intask_comm_again(c, newcomm))
 		return MPI_SUCCESS;
 	struct comm *copy = copy_start(c, info);
-	uint32_t contexts[2];
-	int rc;
 	*newcomm = MPI_COMM_NULL;
 	if (!copy)
 		return MPI_ERR_NO_MEM;
-	rc = comm_is_inter(c) ? inter_agree(c, contexts) : context_agree(c, contexts);
-	if (!rc)
-		rc = publish(copy, contexts);
+	int rc = agree(c, copy);
 	if (!rc)
 		rc = attr_copy_all(ATTR_COMM, c, &c->attrs, copy, &copy->attrs);
 	if (rc)
