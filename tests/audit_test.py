@@ -238,6 +238,26 @@ def whoever_dies_during_a_visit_costs_nothing(s):
 
 
 @test
+def rank_and_twin_die_a_moment_apart(s):
+    """The witness stays for half a second after the twin's death: what has killed one kills others, too."""
+    exe = s.compile("storm")
+    plain = s.hale_run(3, exe, 400)
+    for _ in range(5):
+        job = s.hale_start(3, exe, 400, options=audited(time="20s"))
+        at = visited(job)
+        begun = time.monotonic()
+        os.kill(at["twin"]["pid"], signal.SIGKILL)
+        time.sleep(0.15)  # the head looks every 50 ms
+        os.kill(at["main"]["pid"], signal.SIGKILL)
+        apart = time.monotonic() - begun
+        r = job.wait()
+        if apart < 0.4:  # or else this machine was too busy to kill them a moment apart
+            expect(r.status == 0 and r.out == plain.out and "roll" not in r.err, apart, r, plain)
+            return
+    expect(False, "the two could not be killed within 0.4 s", apart)
+
+
+@test
 def a_rank_that_is_not_visited_goes_back_to_a_checkpoint(s):
     """As in a job without audits; then the visits go on."""
     exe = s.compile("storm")

@@ -22,7 +22,8 @@
 #define LOOK_SECONDS 0.05
 /* A copy that does not come within so long is not waited for. */
 #define COPY_SECONDS 120.0
-/* By then receivers have compared what the twin has sent. */
+/* By then receivers have compared what the twin has sent, and what has killed one process of a rank
+ * has killed the others, too, if it does. */
 #define SETTLE_SECONDS 0.5
 
 static void audit_turn(void *arg);
@@ -273,6 +274,7 @@ void audit_settle(struct head *h)
 		clone_drop(h, a->witness); /* peers that could serve it may have ended */
 	if (!is_visiting(h) || is_complete(h))
 		return;
+	a->lost = true;
 	if (a->guilty < h->nranks && !is_alive(h, a->guilty)) {
 		snprintf(a->visit.wrong, sizeof(a->visit.wrong), "%s",
 			 h->node_set.nodes[h->moves.clones.homes[a->guilty]].name);
@@ -465,9 +467,10 @@ static void audit_turn(void *arg)
 			visit_end(h, "agreed");
 		break;
 	case AUDIT_ENDS:
-		if (!others_end(h))
+		if ((a->lost && passed < SETTLE_SECONDS) || !others_end(h))
 			break;
 		a->rank = (a->rank + 1) % h->view.nranks;
+		a->lost = false;
 		phase_enter(h, AUDIT_BETWEEN);
 		break;
 	}
@@ -486,6 +489,7 @@ void audit_begin(struct head *h)
 	memset(h->moves.clones.wanted, 1, h->view.nranks);
 	h->moves.clones.only = h->nranks;
 	a->guilty = a->main = a->twin = a->witness = h->nranks;
+	a->lost = false;
 	phase_enter(h, AUDIT_BETWEEN);
 	look_again(h);
 }

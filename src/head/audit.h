@@ -30,6 +30,7 @@ struct head_audit {
 	uint32_t guilty; /* nranks: none */
 	double phase_began;
 	bool called; /* the witness was told to speak, and nobody is convicted yet */
+	bool lost;   /* one of its processes has died: the visit ended for that reason */
 	bool stuck;  /* it was said that processes can't leave a wrong node */
 	struct report_audit visit;
 	struct loop_timer timer;

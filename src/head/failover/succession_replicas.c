@@ -50,6 +50,7 @@ static void put_audit(const struct head *h, struct json_out *j)
 	json_uint(j, "guilty", a->guilty);
 	json_double(j, "phase_began", head_record_real(a->phase_began));
 	json_bool(j, "called", a->called);
+	json_bool(j, "lost", a->lost);
 	json_bool(j, "stuck", a->stuck);
 	json_open_object(j, "visit");
 	report_print_audit(&a->visit, j);
@@ -82,6 +83,7 @@ static bool read_audit(struct head *h, const struct json_value *v)
 	a->rank = (uint32_t)rank;
 	a->phase_began = head_record_since(v, "phase_began");
 	a->called = json_truth(json_get(v, "called"), false);
+	a->lost = json_truth(json_get(v, "lost"), false);
 	a->stuck = json_truth(json_get(v, "stuck"), false);
 	report_read_audit(&a->visit, json_get(v, "visit"));
 	return true;

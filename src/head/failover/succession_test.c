@@ -332,6 +332,7 @@ static void view_fill(struct succession_fixture *f, struct view_fixture *v)
 				       .witness = 5,
 				       .guilty = 6,
 				       .called = true,
+				       .lost = true,
 				       .phase_began = clock_seconds() - 9};
 	snprintf(h->audit.visit.twin, sizeof(h->audit.visit.twin), "n1");
 }
@@ -371,7 +372,7 @@ static void the_view_and_the_visit_go_on(void **state)
 	assert_int_equal(g.h.node_set.placement.node_of[3], 1);
 	assert_int_equal(g.h.audit.phase, AUDIT_COMPARES);
 	assert_true(g.h.audit.main == 1 && g.h.audit.twin == 3 && g.h.audit.witness == 5);
-	assert_true(g.h.audit.guilty == 6 && g.h.audit.called && !g.h.audit.stuck);
+	assert_true(g.h.audit.guilty == 6 && g.h.audit.called && g.h.audit.lost && !g.h.audit.stuck);
 	assert_true(fabs(g.h.audit.phase_began - f->h.audit.phase_began) < 1);
 	assert_string_equal(g.h.audit.visit.twin, "n1");
 	follower_free(&g);
