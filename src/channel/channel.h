@@ -68,6 +68,10 @@ struct channel_ops {
 	 * to do. */
 	void (*unwanted)(uint32_t rank, const void *remote);
 
+	/* A sleeping receiver that takes its time (node/doze.h) is woken: something waits for its
+	 * answer. NULL: there is none. */
+	void (*hurry)(uint32_t rank);
+
 	/* Calls arrive for what has come; returns how many. Bounded work. NULL: arrivals happen
 	 * inside send. */
 	int (*poll)(void);

@@ -132,11 +132,21 @@ static uint32_t loans_max(void)
 	return replicas.compare == COMPARE_OFF ? LOANS : 1;
 }
 
+/* A shadow or a witness that dozes would answer only when it wakes by itself. */
+static bool loans_are_out(struct wire *w, uint32_t process)
+{
+	if (w->nlent < loans_max())
+		return false;
+	if (w->channel->hurry)
+		w->channel->hurry(process);
+	return true;
+}
+
 static bool lend(struct wire *w, uint32_t process, struct kept *k)
 {
 	uint32_t loan = replicas.loans + 1 ? replicas.loans + 1 : 1;
 
-	if (w->nlent >= loans_max() || !big_send(w, process, k, loan))
+	if (loans_are_out(w, process) || !big_send(w, process, k, loan))
 		return false;
 	replicas.loans = loan;
 	k->loan[living_slot_of(process, replicas.view.nranks)] = loan;
@@ -233,7 +243,7 @@ static bool kept_send(struct wire *w, uint32_t process, struct kept *k)
 	uint32_t slot = living_slot_of(process, replicas.view.nranks);
 
 	k->loan[slot] = 0;
-	if (UNLIKELY(replicas.compare != COMPARE_OFF) && w->lent)
+	if (UNLIKELY(replicas.compare != COMPARE_OFF) && loans_are_out(w, process))
 		return false;
 	if (UNLIKELY(w->carries == CARRIES_DIGESTS) && !(k->full & 1u << slot))
 		return digest_send(w, process, k);

@@ -14,6 +14,7 @@
 #include "channel/self/self.h"
 #include "channel/shm/shm.h"
 #include "match/fixture.h"
+#include "node/doze.h"
 
 enum { MEMBERS = 3 };
 
@@ -167,6 +168,32 @@ static void copy_body(int rank)
 	close_one();
 }
 
+/* Rank 1 dozes: one record does not wake it, hurry does. */
+static void doze_body(int rank)
+{
+	struct mailbox *m;
+
+	open_one(rank);
+	if (!ch->hurry)
+		return;
+	m = segment_mailbox(link_self()->segment, 1);
+	if (rank == 1)
+		mailbox_will_doze(m);
+	fixture_meet();
+	if (rank == 0) {
+		ch->hurry(peer);
+		REQUIRE(!mailbox_dozes(m));
+		mailbox_will_doze(m);
+		while (!send_one(0))
+			;
+		REQUIRE(mailbox_dozes(m));
+		ch->hurry(peer);
+		REQUIRE(!atomic_load(&m->asleep));
+	}
+	fixture_meet();
+	ch->close();
+}
+
 static bool restored;
 
 static void suspend_body(int rank)
@@ -223,6 +250,11 @@ static void memory_is_copied_both_ways(void **state)
 	on_all(copy_body);
 }
 
+static void who_dozes_is_woken_when_it_is_urgent(void **state)
+{
+	on_all(doze_body);
+}
+
 static void drained_means_that_everything_has_arrived(void **state)
 {
 	restored = false;
@@ -237,6 +269,7 @@ int main(void)
 	    cmocka_unit_test(records_arrive_whole_and_in_order),
 	    cmocka_unit_test(a_full_channel_refuses_and_recovers),
 	    cmocka_unit_test(memory_is_copied_both_ways),
+	    cmocka_unit_test(who_dozes_is_woken_when_it_is_urgent),
 	    cmocka_unit_test(drained_means_that_everything_has_arrived),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -293,7 +293,8 @@ static void close_with_first(void)
 		.name = "faulty", .open = open_with_first, .reaches = inner[i]->reaches,           \
 		.send = send_##i, .reserve = reserve_##i, .commit = commit_##i,                    \
 		.announce = inner[i]->announce ? announce_##i : NULL, .busy = inner[i]->busy,      \
-		.unwanted = inner[i]->unwanted, .get = inner[i]->get ? get_##i : NULL,             \
+		.unwanted = inner[i]->unwanted, .hurry = inner[i]->hurry,                          \
+		.get = inner[i]->get ? get_##i : NULL,                                             \
 		.put = inner[i]->put ? put_##i : NULL, .share = inner[i]->share,                   \
 		.close = close_with_first, .eager_max = inner[i]->eager_max                        \
 	}

@@ -213,6 +213,11 @@ static __attribute__((noinline)) void receiver_wake(struct outgoing *out)
 		mailbox_wake(out->mailbox);
 }
 
+static void shm_hurry(uint32_t rank)
+{
+	mailbox_wake(shm.out[rank].mailbox);
+}
+
 static inline void bell_ring(struct outgoing *out)
 {
 	if (out->news)
@@ -458,6 +463,7 @@ const struct channel_ops channel_shm = {
     .reserve = shm_reserve,
     .commit = shm_commit,
     .poll = shm_poll,
+    .hurry = shm_hurry,
     .before_sleep = shm_before_sleep,
     .get = shm_cma_get,
     .put = shm_cma_put,
