@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Collectives of neighbours in a topology (MPI-3.1 7.6): blocking, nonblocking, persistent. */
 #include "coll/near.h"
+#include "mpi/coll/check.h"
 #include "mpi/comm/comm.h"
 #include "mpi/mpi4.h"
 
