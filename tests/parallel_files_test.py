@@ -9,7 +9,7 @@ import hashlib
 from lib import *
 
 RUNS = 50 if LONG else 2
-ROUNDS = 60 if LONG else 24
+ROUNDS = 24
 RANKS = 4
 LIBS = "/usr/lib/x86_64-linux-gnu"
 
@@ -47,15 +47,16 @@ def digest(path):
         return hashlib.sha256(f.read()).hexdigest()
 
 
-def own(s, p, argv):
-    """(what is printed, the file's digest) under the MPI that the program was built for."""
+def own(s, p, argv, right):
+    """The MPI that the program was built for prints the same and leaves the same bytes. MPICH's file differs in bytes
+    that nobody wrote: the rest of chunks at the edge, where its buffer's old content is written along."""
     if p["mpi"] == "openmpi":
         r = s.openmpi(RANKS, *argv, s.path("own"), p["rounds"])
     else:
         have("mpirun.mpich")
         r = s.run("mpirun.mpich", "-n", RANKS, *argv, s.path("own"), p["rounds"])
-    expect(r.status == 0, r)
-    return r.out, digest(s.path("own"))
+    expect(r.status == 0 and r.out == right[0], "not what its own MPI prints", right, r)
+    expect(p["mpi"] == "mpich" or digest(s.path("own")) == right[1], "not what its own MPI leaves")
 
 
 def faults(chance, p):
@@ -72,7 +73,7 @@ def killed(s, name, argv, right, turn):
     """Whether the run rolled back; odd ones are over two nodes."""
     p, path = PROGRAMS[name], s.path(f"file.{turn}")
     chance = random.Random(f"{SEED} {name} {turn}")
-    options = ["--ckpt-every", "30ms", "--report", "report.json", *(["--nodes", 2] if turn % 2 else []), *faults(chance, p)]
+    options = ["--ckpt-every", "60ms", "--report", "report.json", *(["--nodes", 2] if turn % 2 else []), *faults(chance, p)]
     r = s.hale_run(RANKS, *argv, path, p["rounds"], options=options)
     expect(r.status == 0 and (r.out, digest(path)) == right, name, turn, options, r)
     os.unlink(path)
@@ -89,8 +90,7 @@ def survives(s, name):
     expect(r.status == 0, r)
     right = (r.out, digest(s.path("undisturbed")))
     if LONG:
-        theirs = own(s, p, argv)
-        expect(theirs == right, "not what its own MPI leaves", theirs, right)
+        own(s, p, argv, right)
     rolled = sum(killed(s, name, argv, right, turn) for turn in range(RUNS))
     expect(rolled > 0, "nobody died before the end")
     return f"{rolled} of {RUNS} rolled back"

@@ -22,6 +22,7 @@
 #define JOURNAL_LINK_SUFFIX ".link"
 /* offset, length, where in the file of ranges, their XXH3, that file's name */
 #define JOURNAL_RANGE_TEXT "%lx %lx %lx %lx %s"
+#define JOURNAL_HOLE_TEXT "%lx %lx" /* offset, length */
 enum { JOURNAL_PATH = 4096, JOURNAL_RECORD_MAX = 3 * JOURNAL_PATH, JOURNAL_RANGE_MAX = 1 << 20 };
 
 /* Kind of a name in the path of JOURNAL_IPC, after those of image/frame.h. */
@@ -42,6 +43,7 @@ enum journal_kind {
 			     * queue; it was made. device: the namespace, inode: the key,
 			     * born_ns: journal_boot_number */
 	JOURNAL_NODE,	    /* path: a named pipe, or the name of a socket, with this mode */
+	JOURNAL_HOLE,	    /* path: here it had no data (JOURNAL_HOLE_TEXT) */
 	JOURNAL_KINDS
 };
 

@@ -576,6 +576,63 @@ static void ranges_that_were_overwritten_come_back(void **state)
 	free(after);
 }
 
+static off_t bytes_in(const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(stat(name, &st), 0);
+	return st.st_blocks * 512;
+}
+
+static void byte_is(int fd, off_t at, char want)
+{
+	char got = 'x';
+
+	assert_int_equal(pread(fd, &got, 1, at), 1);
+	assert_int_equal(got, want);
+}
+
+/* A file of 4 GiB that has two bytes: written into, cut, or both. The journal stays as small. */
+static void holes_are_saved_as_holes(void **state)
+{
+	enum { WRITE = 1, CUT = 2 };
+	const off_t size = 4l << 30, half = size / 2;
+
+	for (int what = WRITE; what <= (WRITE | CUT); what++) {
+		char ranges[160], name[32];
+		struct stat st;
+		snprintf(name, sizeof(name), "large%d", what);
+		put(name, O_CREAT | O_TRUNC, "a");
+		int fd = open(name, O_RDWR);
+		assert_int_equal(pwrite(fd, "b", 1, half), 1);
+		assert_int_equal(ftruncate(fd, size), 0);
+		off_t had = bytes_in(name);
+		journal_cut((uint32_t)what);
+		if (what & WRITE) { /* 8 MiB around what is there, in one call */
+			journal_writing(fd, (uint64_t)size, (uint64_t)half - (4 << 20), 8 << 20);
+			for (off_t at = half - (4 << 20); at < half + (4 << 20); at += 4096)
+				assert_int_equal(pwrite(fd, "c", 1, at), 1);
+		}
+		if (what & CUT) {
+			journal_writing(fd, (uint64_t)size, 0, (uint64_t)size);
+			assert_int_equal(ftruncate(fd, 0), 0);
+			assert_int_equal(pwrite(fd, "d", 1, half + 4096), 1);
+		}
+		snprintf(ranges, sizeof(ranges), "%s/%d/ranges-0", folder, what);
+		assert_int_equal(stat(ranges, &st), 0);
+		assert_true(st.st_size < 64 << 10);
+		undo_to((uint32_t)what);
+		assert_int_equal(stat(name, &st), 0);
+		assert_int_equal(st.st_size, size);
+		byte_is(fd, 0, 'a');
+		byte_is(fd, half, 'b');
+		byte_is(fd, half - (4 << 20), 0);
+		byte_is(fd, half + 4096, 0);
+		assert_true(bytes_in(name) <= had + 65536);
+		close(fd);
+	}
+}
+
 /* Descriptors that can only write. */
 static void ranges_of_a_file_that_is_only_written(void **state)
 {
@@ -649,6 +706,7 @@ int main(void)
 	    T(two_names_of_a_file_are_two_again),
 	    T(a_torn_record_hides_no_other_one),
 	    T(ranges_that_were_overwritten_come_back),
+	    T(holes_are_saved_as_holes),
 	    T(ranges_of_a_file_that_is_only_written),
 	    T(what_could_not_be_written_down_is_told),
 	    T(what_is_too_large_is_told),

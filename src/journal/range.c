@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -12,7 +13,10 @@
 #include "image/sys.h"
 #include "journal/private.h"
 
-enum { SAVED_MAX = 512 };
+enum {
+	SAVED_MAX = 512,
+	HOLE_LEAST = 64 << 10, /* in a shorter stretch nobody looks for holes: it is read */
+};
 
 /* Stretches of files that records have, of the newest epoch. */
 static struct range_saved {
@@ -92,6 +96,32 @@ static long range_save(int from, int to, const char *path, const struct journal_
 	return journal_write(JOURNAL_RANGE, path, text, f) ? 0 : -EIO;
 }
 
+/* Where the data, or the hole, at `at` ends. The descriptor is MPI-IO's own, or range_reader's:
+ * nobody needs its position. A file system that knows of no holes says that all is data. */
+static uint64_t stretch_end(int fd, uint64_t at, uint64_t until, bool *hole)
+{
+	*hole = false;
+	if (until - at < HOLE_LEAST)
+		return until;
+	/* -ENXIO: nothing but a hole follows */
+	long data = sys(SYS_lseek, fd, at, SEEK_DATA), end = until;
+	*hole = data == -ENXIO || data > (long)at;
+	if (data > (long)at)
+		end = data;
+	else if (data >= 0)
+		end = sys(SYS_lseek, fd, at, SEEK_HOLE);
+	return end > (long)at && end < (long)until ? (uint64_t)end : until;
+}
+
+static long hole_save(const char *path, const struct journal_file *f, uint64_t offset,
+		      uint64_t length)
+{
+	char text[64];
+	fmt_print(text, sizeof(text), JOURNAL_HOLE_TEXT, (unsigned long)offset,
+		  (unsigned long)length);
+	return journal_write(JOURNAL_HOLE, path, text, f) ? 0 : -EIO;
+}
+
 static long ranges_save(int fd, int to, const char *path, const struct journal_file *f,
 			uint64_t begin, uint64_t end)
 {
@@ -103,9 +133,12 @@ static long ranges_save(int fd, int to, const char *path, const struct journal_f
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	long rc = sys_failed(at) ? at : 0;
 	while (!rc && range_next(key, &begin, end, &until)) {
-		if (until - begin > JOURNAL_RANGE_MAX)
+		bool hole;
+		until = stretch_end((int)from, begin, until, &hole);
+		if (!hole && until - begin > JOURNAL_RANGE_MAX)
 			until = begin + JOURNAL_RANGE_MAX;
-		rc = range_save((int)from, to, path, f, begin, until - begin, (char *)at);
+		rc = hole ? hole_save(path, f, begin, until - begin)
+			  : range_save((int)from, to, path, f, begin, until - begin, (char *)at);
 		if (!rc)
 			range_note(key, begin, until);
 		begin = until;

@@ -333,6 +333,49 @@ static void revert_range(struct reverting *r, struct revert_place *p,
 	free(bytes);
 }
 
+static int zero(int fd, off_t at, off_t end)
+{
+	static const char zeros[1 << 16];
+
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, end - at) == 0)
+		return 1;
+	while (at < end) { /* no holes on this file system */
+		size_t n = end - at < (off_t)sizeof(zeros) ? (size_t)(end - at) : sizeof(zeros);
+		if (pwrite(fd, zeros, n, at) != (ssize_t)n)
+			return 0;
+		at += (off_t)n;
+	}
+	return 1;
+}
+
+/* What has been written into the hole goes; one that was cut off is there again. */
+static void revert_hole(struct reverting *r, struct revert_place *p, const struct journal_record *c,
+			const char *text)
+{
+	unsigned long offset, length;
+
+	if (!is_the_file(r, p, c)) {
+		revert_trouble(r, "%s is another file than the one that was written to", p->path);
+		return;
+	}
+	if (sscanf(text, JOURNAL_HOLE_TEXT, &offset, &length) != 2) {
+		revert_trouble(r, "a record of %s can't be read", p->path);
+		return;
+	}
+	off_t at = (off_t)offset, end = (off_t)(offset + length);
+	struct stat st;
+	int fd = openat(p->dir, p->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int good = fd >= 0 && fstat(fd, &st) == 0;
+	if (good && st.st_size > at)
+		good = zero(fd, at, st.st_size < end ? st.st_size : end);
+	if (good && st.st_size < end)
+		good = ftruncate(fd, end) == 0;
+	if (!good)
+		failed(r, p);
+	if (fd >= 0)
+		close(fd);
+}
+
 /* ---- names ---- */
 
 static void revert_named(struct reverting *r, struct revert_place *p,
@@ -512,6 +555,10 @@ void revert(struct reverting *r, const struct journal_record *c, int folder)
 	case JOURNAL_RANGE:
 		if (!was_made_since(r, c))
 			revert_range(r, &p, c, other, folder);
+		break;
+	case JOURNAL_HOLE:
+		if (!was_made_since(r, c))
+			revert_hole(r, &p, c, other);
 		break;
 	case JOURNAL_CONTENT:
 	case JOURNAL_NAMED:
