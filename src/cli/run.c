@@ -19,9 +19,11 @@
 #include "control/control.h"
 #include "launch/environment.h"
 #include "head/head.h"
+#include "image/image.h"
 #include "launch/options.h"
 #include "launch/program.h"
 #include "launch/slurm_step.h"
+#include "node/segment.h"
 #include "store/store.h"
 
 static int fail(const struct error *err, int status)
@@ -223,6 +225,44 @@ static hale_status_t find_checkpoint(const char *path, struct restart *r, struct
 	return status;
 }
 
+/* The first format of images whose libraries know SEGMENT_SAID_SINCE: manifests did not say yet which
+ * segment that is. */
+enum { FORMAT_OF_SEGMENT = 7, SEGMENT_SAID_SINCE = 16 };
+
+static uint32_t segment_by_format(const struct restart *r, struct error *err)
+{
+	const struct store_manifest *m = &r->manifest;
+	char folder[PATH_MAX], path[PATH_MAX + STORE_NAME_MAX + 1];
+	struct image_info info;
+
+	store_path(r->job_folder, m->id, folder);
+	for (uint32_t i = 0; i < m->nranks; i++) {
+		if (!m->parts[i].file[0])
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, m->parts[i].file);
+		/* it may be on its node only, or damaged: then the restart finds out more */
+		if (image_read_info(path, &info, err) == HALE_OK)
+			return info.version < FORMAT_OF_SEGMENT ? 0 : SEGMENT_SAID_SINCE;
+		return err->code == HALE_ERR_IMAGE_MISMATCH ? 0 : SEGMENT_SAID_SINCE;
+	}
+	return SEGMENT_SAID_SINCE;
+}
+
+/* Processes go on with the library that they had: it has to know the segment of today's agents. */
+static hale_status_t check_library(const struct restart *r, struct error *err)
+{
+	const struct store_manifest *m = &r->manifest;
+	uint32_t segment = m->segment ? m->segment : segment_by_format(r, err);
+
+	if (segment == SEGMENT_VERSION)
+		return HALE_OK;
+	return error_set(err, HALE_ERR_IMAGE_MISMATCH,
+			 "checkpoint %u was written by another version of Hale: its processes go on "
+			 "with that version's library, which does not know the agents of this one. "
+			 "Restart it with the Hale that wrote it",
+			 m->id);
+}
+
 /* What was not said on this command line is as it was. */
 static void take_over(struct options *o, struct restart *r)
 {
@@ -302,7 +342,7 @@ static int restart_job(struct options *o, const char *path, struct restart *r)
 				   .manifest = &r->manifest,
 				   .job_folder = r->job_folder};
 
-	if (find_checkpoint(path, r, &err) != HALE_OK)
+	if (find_checkpoint(path, r, &err) != HALE_OK || check_library(r, &err) != HALE_OK)
 		return fail(&err, EXIT_USAGE);
 	snprintf(r->ckpt_dir, sizeof(r->ckpt_dir), "%s", r->job_folder);
 	*strrchr(r->ckpt_dir, '/') = '\0';

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The format of an image file; little endian; x86-64. A Hale writes IMAGE_VERSION and reads the
- * versions from IMAGE_VERSION_OLDEST on, which lack frames and kinds that were added since.
+ * versions from IMAGE_VERSION_OLDEST on, which lack frames and kinds that were added since. The
+ * format also stands for what a restart hands to the library in the image (struct resume_plan),
+ * which is as old as the image: a change of that needs a new format, and so a new oldest one.
  *
  *   page 0        struct frame HEADER | struct image_header | note
  *   then frames   struct frame | table … to a page | data … to a page
@@ -31,13 +33,12 @@
 #define FRAME_MAGIC 0x454d4652u		  /* "RFME" */
 #define IMAGE_MAGIC 0x4547414d49454c48ull /* "HLEIMAGE" */
 
-/* 2: child processes, sockets between processes, handles of processes
- * 3: sockets without another end, IPv6; more options of sockets; advice
+/* 1 to 3: libraries in such images take another struct resume_plan
  * 4: named pipes; owners of signals, leases; datagrams of sockets without another end; filters of
  *    sockets, removed folders, handles of ended processes, files with holes
  * 6: descriptors on their way, connections that nobody has accepted, System V IPC, POSIX message
  *    queues, inotify, terminals; what several processes have of eventfd and timerfd */
-enum { IMAGE_VERSION = 7, IMAGE_VERSION_OLDEST = 1 };
+enum { IMAGE_VERSION = 7, IMAGE_VERSION_OLDEST = 4 };
 
 enum frame_kind {
 	FRAME_HEADER = 1,  /* struct image_header, note */
@@ -133,7 +134,7 @@ struct kernel_region {
 };
 
 /* As prctl sets them. */
-enum process_attribute { PROCESS_SUBREAPER = 1, PROCESS_NO_HUGE_PAGES = 2 /* since format 3 */ };
+enum process_attribute { PROCESS_SUBREAPER = 1, PROCESS_NO_HUGE_PAGES = 2 };
 
 struct process_record {
 	int32_t pid;
@@ -297,12 +298,11 @@ struct socket_record {
 	uint32_t on_disk; /* a name in the file system that was there */
 	unsigned char name[SOCKET_NAME], peer_name[SOCKET_NAME];
 	int64_t option[SOCKET_OPTIONS]; /* fd_socket_options.c; -1: it has none such */
-	int64_t more[SOCKET_MORE];	/* since format 3: likewise */
+	int64_t more[SOCKET_MORE];	/* likewise */
 	uint32_t protocol;
 	uint16_t filter;	/* struct sock_filter that follow this struct */
 	uint16_t filter_locked; /* SO_LOCK_FILTER */
 };
-enum { SOCKET_RECORD_OLD = offsetof(struct socket_record, more) }; /* as long as format 2 has it */
 
 struct fd_record {
 	int32_t fd;

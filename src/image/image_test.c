@@ -474,6 +474,11 @@ static void make_newer(struct image_header *h)
 	h->version = IMAGE_VERSION + 1;
 }
 
+static void make_too_old(struct image_header *h)
+{
+	h->version = IMAGE_VERSION_OLDEST - 1;
+}
+
 static void make_older(struct image_header *h)
 {
 	h->version = IMAGE_VERSION_OLDEST;
@@ -496,9 +501,15 @@ static void images_of_older_formats_are_restored(void **state)
 	static const struct {
 		const char *scenario;
 		uint32_t since;
-	} cases[] = {{"private_memory", 1},	{"file_mappings", 1},	  {"files", 1},
-		     {"pipes_and_counters", 1}, {"computing_threads", 1}, {"signals", 1},
-		     {"pairs_of_sockets", 2},	{"tcp_connections", 3},	  {"named_pipes", 4}};
+	} cases[] = {{"private_memory", IMAGE_VERSION_OLDEST},
+		     {"file_mappings", IMAGE_VERSION_OLDEST},
+		     {"files", IMAGE_VERSION_OLDEST},
+		     {"pipes_and_counters", IMAGE_VERSION_OLDEST},
+		     {"computing_threads", IMAGE_VERSION_OLDEST},
+		     {"signals", IMAGE_VERSION_OLDEST},
+		     {"pairs_of_sockets", IMAGE_VERSION_OLDEST},
+		     {"tcp_connections", IMAGE_VERSION_OLDEST},
+		     {"named_pipes", IMAGE_VERSION_OLDEST}};
 	struct image_fixture *f = *state;
 	char path[PATH_LEN + 16];
 	snprintf(path, sizeof(path), "%s/1", f->dir);
@@ -511,18 +522,24 @@ static void images_of_older_formats_are_restored(void **state)
 		}
 }
 
-static void an_image_of_a_newer_format_is_refused_by_its_number(void **state)
+/* Libraries in images of formats before the oldest one take another plan than today's. */
+static void images_of_other_formats_are_refused_by_number(void **state)
 {
+	static const struct {
+		void (*make)(struct image_header *);
+		int number;
+	} cases[] = {{make_newer, IMAGE_VERSION + 1}, {make_too_old, IMAGE_VERSION_OLDEST - 1}};
 	struct image_fixture *f = *state;
-	char path[PATH_LEN + 16];
+	char path[PATH_LEN + 16], said[80];
 	snprintf(path, sizeof(path), "%s/1", f->dir);
 	run_well(f, "attributes", "", NULL);
-	change_header(f, make_newer);
-	assert_int_equal(run(f, "attributes", "", path), HALE_ERR_IMAGE_MISMATCH);
-	char said[80];
-	snprintf(said, sizeof(said), "has format %d, this Hale reads formats %d to %d",
-		 IMAGE_VERSION + 1, IMAGE_VERSION_OLDEST, IMAGE_VERSION);
-	assert_non_null(strstr(f->said, said));
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		change_header(f, cases[i].make);
+		assert_int_equal(run(f, "attributes", "", path), HALE_ERR_IMAGE_MISMATCH);
+		snprintf(said, sizeof(said), "has format %d, this Hale reads formats %d to %d",
+			 cases[i].number, IMAGE_VERSION_OLDEST, IMAGE_VERSION);
+		assert_non_null(strstr(f->said, said));
+	}
 	change_header(f, make_older);
 	run_well(f, "attributes", "", path);
 }
@@ -663,7 +680,7 @@ int main(int argc, char **argv)
 	    T(sockets_with_names_come_back),
 	    T(pairs_of_sockets_keep_their_messages),
 	    T(signals_that_wait_keep_their_values),
-	    T(an_image_of_a_newer_format_is_refused_by_its_number),
+	    T(images_of_other_formats_are_refused_by_number),
 	    T(images_of_older_formats_are_restored),
 	    T(more_memory_than_there_is_comes_back),
 	    T(growing_memory_goes_on_growing),

@@ -6,6 +6,9 @@
 
 #include "image/engine.h"
 
+/* The library in the image has been compiled with the struct of its own time. So a change needs a
+ * new IMAGE_VERSION, and formats before it are refused from then on (IMAGE_VERSION_OLDEST): else
+ * that library reads pointers where there are none. The assertions below notice most changes. */
 struct resume_plan {
 	uint64_t scratch, scratch_len; /* unmapped when all threads are back */
 	const struct process_record *process;
@@ -35,6 +38,11 @@ struct resume_plan {
 	bool has_passed;
 	int live_fd; /* the stream that this process came through, or -1 */
 };
+
+_Static_assert(sizeof(struct resume_plan) == 3352 &&
+		   offsetof(struct resume_plan, advice) == 1200 &&
+		   offsetof(struct resume_plan, passed) == 2308,
+	       "libraries in images of IMAGE_VERSION_OLDEST and later take this plan");
 
 enum { RESUME_STACK = 32 << 10 };
 

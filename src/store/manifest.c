@@ -136,6 +136,7 @@ static void print_job(struct json_out *j, const struct store_manifest *m)
 		json_uint(j, "degree", m->degree);
 	if (m->shadows > 0)
 		json_uint(j, "shadows", m->shadows);
+	json_uint(j, "segment", m->segment);
 	json_bool(j, "mpi", m->mpi);
 	json_uint(j, "preload_mpi", m->preload_mpi);
 	json_string(j, "program", m->program);
@@ -441,6 +442,7 @@ static bool parse_job(const struct json_value *v, struct store_manifest *m)
 	m->compares = (int)json_number(json_get(v, "compares"), 0);
 	m->audit = json_number(json_get(v, "audit"), 0);
 	m->audit_rolls = json_truth(json_get(v, "audit_rolls"), false);
+	m->segment = (uint32_t)json_number(json_get(v, "segment"), 0);
 	m->mpi = json_truth(json_get(v, "mpi"), true);
 	/* manifests of earlier versions say true for libmpi.so.40 */
 	m->preload_mpi = json_truth(json_get(v, "preload_mpi"), false)

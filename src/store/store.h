@@ -55,6 +55,7 @@ struct store_manifest {
 	uint32_t nranks; /* processes: of degree replicas of each rank, one has a part, or some */
 	uint32_t degree;
 	uint32_t shadows; /* of a core; 0: the job has none */
+	uint32_t segment; /* SEGMENT_VERSION of the library in its processes; 0: not said */
 	bool mpi;
 	uint32_t preload_mpi; /* program_mpi_t */
 	char program[PATH_MAX], cwd[PATH_MAX];

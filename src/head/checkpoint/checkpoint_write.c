@@ -11,6 +11,7 @@
 #include "head/head_private.h"
 #include "head/failover/succession.h"
 #include "journal/undo.h"
+#include "node/segment.h"
 #include "head/watch/watch.h"
 
 enum { IDLE_LOOKS = 4, LOOKS_A_LINE = 8, DISK_TIMES = 10 };
@@ -222,6 +223,7 @@ static void fill_manifest(struct head *h, struct store_manifest *m)
 	m->audit = o->audit;
 	m->audit_rolls = o->on_sdc == ON_SDC_ROLLBACK;
 	m->shadows = (uint32_t)h->o->shadows;
+	m->segment = SEGMENT_VERSION;
 	m->mpi = !o->no_mpi;
 	m->preload_mpi = h->program->preload_mpi;
 	snprintf(m->program, sizeof(m->program), "%s", h->program->path);

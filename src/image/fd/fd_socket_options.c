@@ -121,11 +121,9 @@ bool fd_socket_record(const char *text, size_t text_len, const struct fd_record 
 		      struct socket_record *s)
 {
 	const size_t len = r->text_len < sizeof(*s) ? r->text_len : sizeof(*s);
-	if ((len != sizeof(*s) && len != SOCKET_RECORD_OLD) || r->text_offset > text_len ||
+	if (len != sizeof(*s) || r->text_offset > text_len ||
 	    text_len - r->text_offset < r->text_len)
 		return false;
-	*s = (struct socket_record){0};
-	memset(s->more, 0xff, sizeof(s->more));
 	memcpy(s, text + r->text_offset, len);
 	if (r->text_len > len && r->text_len - len != s->filter * sizeof(struct sock_filter))
 		return false;
