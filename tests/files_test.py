@@ -360,6 +360,14 @@ def what_cannot_be_saved_is_told(s):
 
 
 @test
+def a_small_limit_on_files_is_the_programs_alone(s):
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))"
+    program = s.write("program.py", limit + ALL_KINDS)
+    r = as_without(s, [PYTHON, program], EVERY, killed(0.4, 0.75), with_inputs)
+    expect("failed, the job goes on" not in r.err, r)
+
+
+@test
 def a_job_without_checkpoints_leaves_no_folder(s):
     program = s.write("program.py", BY_LINE)
     r = s.hale("run", *NEVER, "--", PYTHON, program)

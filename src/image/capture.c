@@ -460,6 +460,8 @@ static void child_main(void *arg)
 		if (sys(SYS_getppid) != c->parent)
 			sys(SYS_exit_group, 0);
 	}
+	struct rlimit64 limit;
+	limits_lift_files(&limit);
 	/* the system call returns 20 - nice */
 	sys(SYS_setpriority, 0, 0, 20 - sys(SYS_getpriority, 0, 0) + WRITER_NICE);
 	/* or a page could change between its checksum and its way to the file */
@@ -474,7 +476,10 @@ static hale_status_t begin_writing(struct capture *c, struct error *err)
 	c->forked_by_leader = sys(SYS_gettid) == c->parent;
 	self.last_writer = 0;
 	if (c->params.mode == IMAGE_SYNC) {
+		struct rlimit64 limit;
+		limits_lift_files(&limit);
 		capture_write(c);
+		limits_set_files(&limit);
 		return HALE_OK;
 	}
 	/* an own stack: the caller's may be a small alternate stack */

@@ -322,6 +322,11 @@ static hale_status_t write_error(const struct capture *c, int error, struct erro
 				 "no space left for the image %s: free some, or use another "
 				 "checkpoint directory",
 				 c->path);
+	if (error == -EFBIG)
+		return error_set(err, HALE_ERR_STORE,
+				 "the program may not write files as large as the image %s: raise "
+				 "its hard limit (`ulimit -H -f`)",
+				 c->path);
 	if (error == -ENOMEM)
 		return no_memory(err);
 	if (error == -ECHILD)

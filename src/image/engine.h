@@ -134,6 +134,10 @@ bool scheduling_collect(const struct list *threads, struct list *records);
 void scheduling_restore(const struct sched_record *r, size_t count, int32_t (*new_tid)(int32_t));
 /* All soft limits to the hard ones, for what a restart needs. */
 void limits_raise(void);
+/* An image may be larger than the files of the program may be (ulimit -f). Only root can pass a
+ * hard limit. What it was, and back to that. */
+void limits_lift_files(struct rlimit64 *was);
+void limits_set_files(const struct rlimit64 *limit);
 /* As they were, as far as that is allowed; says what is not. */
 void limits_restore(const struct rlimit64 *limits);
 

@@ -170,6 +170,23 @@ void limits_raise(void)
 	}
 }
 
+void limits_lift_files(struct rlimit64 *was)
+{
+	struct rlimit64 limit = {RLIM64_INFINITY, RLIM64_INFINITY};
+
+	if (sys(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, was))
+		*was = limit;
+	if (was->rlim_cur == RLIM64_INFINITY || !sys(SYS_prlimit64, 0, RLIMIT_FSIZE, &limit, NULL))
+		return;
+	limit.rlim_cur = limit.rlim_max = was->rlim_max;
+	sys(SYS_prlimit64, 0, RLIMIT_FSIZE, &limit, NULL);
+}
+
+void limits_set_files(const struct rlimit64 *limit)
+{
+	sys(SYS_prlimit64, 0, RLIMIT_FSIZE, limit, NULL);
+}
+
 /* A hard limit may be lowered by everybody, and raised by root. */
 void limits_restore(const struct rlimit64 *limits)
 {

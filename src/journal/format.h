@@ -4,6 +4,7 @@
  *   <job folder>/journal/              mode 0700, made by the head
  *     rank-3.now                       struct journal_now: the checkpoint that rank 3 is past
  *     7/rank-3.log                     records of rank 3 and its children since checkpoint 7
+ *     7/rank-3.PID-NUMBER.log          those of a process of it whose files may only be so long
  *     7/save-DEV-INODE-BORN            a file's content then, or the file itself (a hard link)
  *     7/ranges-3                       bytes of files that rank 3 was about to overwrite
  *     first                            the oldest checkpoint of which nothing has been dropped

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
@@ -33,6 +34,7 @@ static struct {
 	bool waited;	       /* for the clock to pass the birth of that epoch's folder */
 	uint32_t waited_epoch; /* … which is this one */
 	uint64_t last_ns;
+	unsigned log_number; /* of the newest log that only this process writes to */
 } self;
 
 /* ---- where the rank is ---- */
@@ -42,18 +44,37 @@ static void now_path(char *buf, size_t cap)
 	fmt_print(buf, cap, "%s/rank-%u.now", self.folder, self.rank);
 }
 
+struct now_write {
+	const void *bytes;
+	size_t offset, len;
+	int flags;
+};
+
+static long now_write_here(void *arg)
+{
+	const struct now_write *w = arg;
+	char path[600];
+
+	if (w->offset + w->len > journal_file_limit())
+		return -EFBIG;
+	now_path(path, sizeof(path));
+	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | w->flags, 0600);
+	if (fd < 0)
+		return fd;
+	long rc = sys_write_at((int)fd, w->bytes, w->len, w->offset);
+	sys(SYS_close, fd);
+	return rc;
+}
+
 /* Makes the file if the journal's folder is there. */
 static bool now_write(size_t offset, const void *bytes, size_t len, int flags)
 {
-	char path[600];
+	struct now_write w = {bytes, offset, len, flags};
+	long rc = now_write_here(&w);
 
-	now_path(path, sizeof(path));
-	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-	if (fd < 0)
-		return false;
-	bool good = sys_write_at((int)fd, bytes, len, offset) == 0;
-	sys(SYS_close, fd);
-	return good;
+	if (rc == -EMFILE || rc == -EFBIG)
+		rc = journal_elsewhere(now_write_here, &w, -1);
+	return rc == 0;
 }
 
 static void now_unmap(void)
@@ -63,26 +84,34 @@ static void now_unmap(void)
 	self.now = NULL;
 }
 
-static bool now_map(void)
+static long now_map_here(void *arg)
 {
 	char path[600];
 	struct stat st;
 
 	now_path(path, sizeof(path));
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	/* a process that has no descriptor left tries again: it must not go by an epoch that is
-	 * over */
-	self.mapping_due = fd < 0 && fd != -ENOENT;
 	if (fd < 0)
-		return false;
-	long at = -1;
+		return fd;
+	long at = -EIO;
 	if (!sys(SYS_fstat, fd, &st) && (size_t)st.st_size >= sizeof(struct journal_now))
 		at = sys(SYS_mmap, 0, HALE_PAGE, PROT_READ, MAP_SHARED, fd, 0);
 	sys(SYS_close, fd);
 	if (sys_failed(at))
-		return false;
+		return -EIO;
 	self.now = (const struct journal_now *)at;
-	return true;
+	return 0;
+}
+
+static bool now_map(void)
+{
+	long rc = now_map_here(NULL);
+
+	if (rc == -EMFILE)
+		rc = journal_elsewhere(now_map_here, NULL, -1);
+	/* it tries again: it must not go by an epoch that is over */
+	self.mapping_due = rc && rc != -ENOENT && rc != -EIO;
+	return rc == 0;
 }
 
 static bool now_set(uint32_t epoch, bool fresh)
@@ -451,17 +480,18 @@ static size_t record_fill(char *buf, enum journal_kind kind, const char *path, c
 	return bytes;
 }
 
-/* One write each, at the end: records of several processes never mix. */
-static long append(const char *buf, size_t bytes)
+/* The log of all processes of the rank. A process whose files may only be so long has logs of its
+ * own: nobody else's record comes in between its look at the length and its write. */
+static long log_open(uint32_t epoch, bool own)
 {
 	char path[600];
-	uint32_t epoch = epoch_folder(path, sizeof(path));
-	size_t len = strlen(path);
-
-	if (!self.waited || self.waited_epoch != epoch)
-		make_folder(path);
-	fmt_print(path + len, sizeof(path) - len, "/rank-%u.log", self.rank);
 	int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+
+	if (own)
+		fmt_print(path, sizeof(path), "%s/%u/rank-%u.%ld-%u.log", self.folder, epoch,
+			  self.rank, self.pid, self.log_number);
+	else
+		fmt_print(path, sizeof(path), "%s/%u/rank-%u.log", self.folder, epoch, self.rank);
 	long fd = sys(SYS_openat, AT_FDCWD, path, flags, 0600);
 	if (fd == -ENOENT) {
 		char folder[600];
@@ -470,14 +500,57 @@ static long append(const char *buf, size_t bytes)
 		make_folder(folder);
 		fd = sys(SYS_openat, AT_FDCWD, path, flags, 0600);
 	}
+	return fd;
+}
+
+/* A log that the record fits into. */
+static long log_open_for(uint32_t epoch, size_t bytes)
+{
+	uint64_t limit = journal_file_limit();
+	struct stat st;
+
+	if (limit == RLIM64_INFINITY)
+		return log_open(epoch, false);
+	while (bytes <= limit) {
+		long fd = log_open(epoch, true);
+		if (fd < 0 || (!sys(SYS_fstat, fd, &st) && (uint64_t)st.st_size + bytes <= limit))
+			return fd;
+		sys(SYS_close, fd);
+		self.log_number++;
+	}
+	return -EFBIG;
+}
+
+struct append {
+	const char *buf;
+	size_t bytes;
+};
+
+/* One write each, at the end: records of several processes never mix. */
+static long append_here(void *arg)
+{
+	const struct append *a = arg;
+	char folder[600];
+	uint32_t epoch = epoch_folder(folder, sizeof(folder));
+
+	if (!self.waited || self.waited_epoch != epoch)
+		make_folder(folder);
+	long fd = log_open_for(epoch, a->bytes), rc;
 	if (fd < 0)
 		return fd;
-	long rc;
 	do
-		rc = sys(SYS_write, fd, buf, bytes);
+		rc = sys(SYS_write, fd, a->buf, a->bytes);
 	while (rc == -EINTR);
 	sys(SYS_close, fd);
-	return rc == (long)bytes ? 0 : rc < 0 ? rc : -ENOSPC;
+	return rc == (long)a->bytes ? 0 : rc < 0 ? rc : -ENOSPC;
+}
+
+static long append(const char *buf, size_t bytes)
+{
+	struct append a = {buf, bytes};
+	long rc = append_here(&a);
+
+	return rc == -EMFILE || rc == -EFBIG ? journal_elsewhere(append_here, &a, -1) : rc;
 }
 
 void journal_unprotected(const char *path, const char *why, long rc)

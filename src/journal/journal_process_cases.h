@@ -109,11 +109,23 @@ static void on_alarm(int sig)
 		take_away(name);
 }
 
+/* Changes that could not be written down. */
+static bool journal_has_failures(void)
+{
+	struct journal_now now;
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/rank-0.now", folder);
+	int fd = open(path, O_RDONLY);
+	assert_int_equal(read(fd, &now, sizeof(now)), sizeof(now));
+	close(fd);
+	return now.failures > 0;
+}
+
 static void handlers_change_files_too(void **state)
 {
 	const struct itimerval often = {{0, 200}, {0, 200}}, never = {0};
-	struct journal_now now;
-	char *before = tree(), path[160];
+	char *before = tree();
 
 	signal(SIGALRM, on_alarm);
 	setitimer(ITIMER_REAL, &often, NULL);
@@ -125,11 +137,7 @@ static void handlers_change_files_too(void **state)
 	setitimer(ITIMER_REAL, &never, NULL);
 	signal(SIGALRM, SIG_DFL);
 	assert_true(handled > 10);
-	snprintf(path, sizeof(path), "%s/rank-0.now", folder);
-	int fd = open(path, O_RDONLY);
-	assert_int_equal(read(fd, &now, sizeof(now)), sizeof(now));
-	close(fd);
-	assert_int_equal(now.failures, 0);
+	assert_false(journal_has_failures());
 	undo_to(0);
 	is_as(before);
 }
@@ -149,6 +157,77 @@ static void a_child_by_fork_knows_nothing_of_a_later_epoch(void **state)
 		_exit(0);
 	}
 	changes_are_undone(pid, go);
+}
+
+static void change_within(rlim_t most)
+{
+	char name[16];
+
+	for (int k = 0; k < 20; k++) {
+		snprintf(name, sizeof(name), "limited-%d", k);
+		append(name, most ? "m" : "");
+	}
+	move("limited-3", "moved");
+	take_away("state");
+}
+
+/* Records, and what is saved, would not fit into files as the program may write them. Behind a hard
+ * limit only files that are short can be saved. */
+static void a_small_limit_on_files_is_the_programs_alone(void **state)
+{
+	static const struct rlimit limits[] = {
+	    {600, RLIM_INFINITY}, {100, RLIM_INFINITY}, {0, RLIM_INFINITY}, {600, 600}};
+	char text[5001];
+	int status;
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	anew("large", text);
+	journal_cut(1);
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		char *before = tree();
+		pid_t pid = fork();
+		if (pid == 0) {
+			setrlimit(RLIMIT_FSIZE, &limits[i]);
+			change_within(limits[i].rlim_cur);
+			if (limits[i].rlim_max == RLIM_INFINITY)
+				anew("large", limits[i].rlim_cur ? "small" : "");
+			_exit(0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		assert_false(journal_has_failures());
+		undo_to(1);
+		is_as(before);
+		journal_cut(1);
+	}
+}
+
+static void records_need_no_descriptor_of_the_program(void **state)
+{
+	char *before, text[301];
+	int status;
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	anew("large", text);
+	journal_cut(1);
+	before = tree();
+	pid_t pid = fork();
+	if (pid == 0) {
+		while (dup(1) >= 0)
+			;
+		folder_make("made");
+		move("log", "made/log");
+		take_away("state");
+		journal_truncating("large", 7);
+		_exit(errno != EMFILE || truncate("large", 7) != 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_false(journal_has_failures());
+	undo_to(1);
+	is_as(before);
 }
 
 #endif

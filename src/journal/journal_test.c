@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -702,6 +703,8 @@ int main(void)
 	    T(a_rank_is_past_a_checkpoint_before_another),
 	    T(handlers_change_files_too),
 	    T(a_child_by_fork_knows_nothing_of_a_later_epoch),
+	    T(a_small_limit_on_files_is_the_programs_alone),
+	    T(records_need_no_descriptor_of_the_program),
 	    T(a_changed_file_that_goes_comes_back_as_another_one),
 	    T(two_names_of_a_file_are_two_again),
 	    T(a_torn_record_hides_no_other_one),

@@ -63,6 +63,14 @@ bool journal_passes_over(const char *path);
  * folder. */
 void journal_range_name(char *buf, size_t cap);
 
+/* elsewhere.c */
+/* Most bytes that a file may have for this process to write to it: beyond them a write ends the
+ * program by SIGXFSZ. */
+uint64_t journal_file_limit(void);
+/* run(arg) in a process beside this one, in the same memory, which has no descriptors but kept (-1:
+ * none), and the hard limit on the size of files. What run returns, or -errno. */
+long journal_elsewhere(long (*run)(void *), void *arg, int kept);
+
 /* save.c: 0, or -errno; -EFBIG: it is larger than what is saved. open_fd: a descriptor of the file,
  * or -1. */
 long journal_save_content(const char *folder, const char *path, int open_fd,

@@ -75,6 +75,21 @@ static long range_reader(int fd)
 	return sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
 
+struct range_put {
+	int to;
+	const char *bytes;
+	uint64_t length, at;
+};
+
+static long range_put_here(void *arg)
+{
+	const struct range_put *p = arg;
+
+	return p->at + p->length > journal_file_limit()
+		   ? -EFBIG
+		   : sys_write_at(p->to, p->bytes, p->length, p->at);
+}
+
 /* One record; 0 or -errno. buf has room for JOURNAL_RANGE_MAX. */
 static long range_save(int from, int to, const char *path, const struct journal_file *f,
 		       uint64_t offset, uint64_t length, char *buf)
@@ -85,8 +100,12 @@ static long range_save(int from, int to, const char *path, const struct journal_
 
 	if (rc == 0)
 		rc = sys(SYS_fstat, to, &st);
-	if (rc == 0)
-		rc = sys_write_at(to, buf, length, (uint64_t)st.st_size);
+	if (rc)
+		return rc;
+	struct range_put put = {to, buf, length, (uint64_t)st.st_size};
+	rc = range_put_here(&put);
+	if (rc == -EFBIG)
+		rc = journal_elsewhere(range_put_here, &put, to);
 	if (rc)
 		return rc;
 	journal_range_name(name, sizeof(name));

@@ -113,22 +113,41 @@ static bool can_read(int fd)
 	return flags >= 0 && (flags & O_ACCMODE) != O_WRONLY && !(flags & O_PATH);
 }
 
+struct saving {
+	const char *to, *path;
+	int open_fd;
+	const struct journal_file *f;
+};
+
+static long save_here(void *arg)
+{
+	const struct saving *s = arg;
+
+	if (s->f->size > journal_file_limit())
+		return -EFBIG;
+	if (can_read(s->open_fd))
+		return copy_into(s->open_fd, s->to, s->f);
+	long fd = sys(SYS_openat, AT_FDCWD, s->path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	long rc = copy_into((int)fd, s->to, s->f);
+	sys(SYS_close, fd);
+	return rc;
+}
+
 long journal_save_content(const char *folder, const char *path, int open_fd,
 			  const struct journal_file *f)
 {
 	char to[640];
 	struct journal_file there;
+	struct saving s = {to, path, open_fd, f};
 
 	save_path(to, sizeof(to), folder, f);
 	if (!journal_look(AT_FDCWD, to, AT_SYMLINK_NOFOLLOW, &there) && !is_itself(to, f))
 		return 0;
-	if (can_read(open_fd))
-		return copy_into(open_fd, to, f);
-	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return fd;
-	long rc = copy_into((int)fd, to, f);
-	sys(SYS_close, fd);
+	long rc = save_here(&s);
+	if (rc == -EMFILE || (rc == -EFBIG && f->size > journal_file_limit()))
+		rc = journal_elsewhere(save_here, &s, open_fd);
 	return rc;
 }
 

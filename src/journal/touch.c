@@ -43,17 +43,33 @@ bool journal_path_of_fd(long fd, char out[JOURNAL_PATH])
 	       f.device == g.device;
 }
 
+struct path_asked {
+	int dir, flags;
+	const char *path;
+	char *out;
+	struct journal_file *f;
+};
+
+static long path_of_here(void *arg)
+{
+	const struct path_asked *a = arg;
+	long fd = sys(SYS_openat, a->dir, a->path, O_PATH | O_CLOEXEC | a->flags);
+
+	if (fd < 0)
+		return fd;
+	bool good = journal_path_of_fd(fd, a->out) &&
+		    (!a->f || !journal_look((int)fd, "", AT_EMPTY_PATH, a->f));
+	sys(SYS_close, fd);
+	return good ? 0 : -ENOENT;
+}
+
 static bool path_of(int dir, const char *path, int flags, char out[JOURNAL_PATH],
 		    struct journal_file *f)
 {
-	long fd = sys(SYS_openat, dir, path, O_PATH | O_CLOEXEC | flags);
+	struct path_asked a = {dir, flags, path, out, f};
+	long rc = path_of_here(&a);
 
-	if (fd < 0)
-		return false;
-	bool good =
-	    journal_path_of_fd(fd, out) && (!f || !journal_look((int)fd, "", AT_EMPTY_PATH, f));
-	sys(SYS_close, fd);
-	return good;
+	return (rc == -EMFILE ? journal_elsewhere(path_of_here, &a, dir) : rc) == 0;
 }
 
 /* The folder's whole path, and path's last part. */

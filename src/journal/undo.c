@@ -293,14 +293,19 @@ static uint64_t made_at(int fd)
 		   : 0;
 }
 
-/* Its log of the oldest epoch, which is read first, says since when. -1: no memory. */
+/* Its logs of the oldest epoch, which are read first, say since when: the oldest of them, where
+ * processes have logs of their own. -1: no memory. */
 static int rank_of(struct undo_reading *g, const char *name, int fd)
 {
 	unsigned rank = (unsigned)strtoul(name + strlen("rank-"), NULL, 10);
 
-	for (unsigned i = g->rank_count; i-- > 0;)
+	for (unsigned i = g->rank_count; i-- > 0;) {
+		uint64_t since_ns = g->ranks[i].rank == rank ? made_at(fd) : 0;
+		if (since_ns && since_ns < g->ranks[i].since_ns)
+			g->ranks[i].since_ns = since_ns;
 		if (g->ranks[i].rank == rank)
 			return (int)i;
+	}
 	if (g->rank_count == g->rank_cap) {
 		unsigned cap = g->rank_cap ? 2 * g->rank_cap : 16;
 		struct undo_rank *more = realloc(g->ranks, cap * sizeof(*more));
