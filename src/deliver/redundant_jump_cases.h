@@ -191,11 +191,6 @@ static void jump_step(int steps)
 	}
 }
 
-static bool is_leaving(uint32_t p)
-{
-	return p == me ? replicas.leaving : process[p].state.leaving;
-}
-
 /* As job, with a jump of that rank's shadow. A victim dies at step `when`. */
 static void job_with_jump(unsigned seed, size_t kept_max, uint32_t rank, int at, uint32_t victim,
 			  int when)
@@ -210,9 +205,8 @@ static void job_with_jump(unsigned seed, size_t kept_max, uint32_t rank, int at,
 	jump.at = at;
 	for (int steps = 0; !all_over(); steps++) {
 		assert_true(steps < 400000); /* somebody waits for ever */
-		/* one that has said DONE, on which others leave, and then dies: docs/open.md */
 		if (victim < processes && steps >= when && !process[victim].dead &&
-		    !is_leaving(victim) && !lost[victim] && noticed == 0) {
+		    !process[victim].left && !lost[victim] && noticed == 0) {
 			kill_process(victim);
 			noticed = steps + 1 + (int)draw(200);
 		}
