@@ -45,6 +45,15 @@ def statuses_follow_the_standard_where_open_mpi_does_not(s):
 
 
 @test
+def the_request_that_was_complete_first_is_told_first(s):
+    """Several receives that match anything: the messages of one sender come out in order."""
+    exe = s.compile("waitany_order")
+    for options in ([], ["--nodes", "2"], ["--replicas", "2"], ["--shadows", "1"]):
+        r = s.hale_run(3, exe, options=options)
+        expect(r.status == 0 and r.out == "0 messages out of order\n", options, r)
+
+
+@test
 def fortran_integers_of_handles_are_open_mpis(s):
     r = same_under_both(s, s.compile("handles"), 1)
     expect("bad: 0" in r.out, r)

@@ -15,7 +15,7 @@ struct match_request match_done = {
 	    .obj = OBJECT_STATIC(OBJECT_REQUEST, 0),
 	    .kind = REQUEST_NONE,
 	    .active = true,
-	    .complete = 1,
+	    .complete = REQUEST_COMPLETE,
 	    .status = {.MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG},
 	},
     .share = -1,

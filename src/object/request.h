@@ -21,7 +21,7 @@ struct request {
 	bool persistent; /* made by *_init; survives completion */
 	bool active;	 /* started and not yet waited for; non-persistent ones always are */
 	bool cancelled;
-	volatile int complete;
+	volatile int complete; /* 0: not yet; what completes later has a higher one */
 	MPI_Status status; /* valid once complete; MPI_ERROR is the operation's own result */
 	/* the operation, kept so that a persistent request can be started again */
 	void *buf;
@@ -47,11 +47,26 @@ struct request {
 
 FORTRAN_OFFSET(struct request, fortran_index, 0x68);
 
+/* Of a request that is complete at birth. */
+enum { REQUEST_COMPLETE = 1 };
+
+/* The value of `complete` that was given last; always odd, so it is never 0. */
+extern uint32_t request_completions;
+
 static inline void request_complete(struct request *r, int error)
 {
 	r->status.MPI_ERROR = error;
+	request_completions += 2;
 	__asm__ volatile("" ::: "memory");
-	r->complete = 1;
+	r->complete = (int)request_completions;
+}
+
+/* Both are complete: was a before b? At most 2^30 completions may lie between them. */
+static inline bool request_was_first(const struct request *a, const struct request *b)
+{
+	if (a->complete == REQUEST_COMPLETE || b->complete == REQUEST_COMPLETE)
+		return b->complete != REQUEST_COMPLETE;
+	return (int32_t)((uint32_t)a->complete - (uint32_t)b->complete) < 0;
 }
 
 #endif

@@ -27,6 +27,11 @@ static inline bool request_idle(const struct request *r)
 	return request_is_null(r) || (r->persistent && !r->active);
 }
 
+/* Of those from the complete one `first` on: which one was complete first. So none is kept waiting
+ * by those before it, and messages of one sender that match several receives are told in the order
+ * in which they came. */
+int request_first(int count, const MPI_Request *requests, int first);
+
 /* The checks of all sends and of all receives, in Open MPI's order. */
 static inline int p2p_check_send(const void *buf, int count, const struct datatype *t, int dst,
 				 int tag, const struct comm *c)

@@ -65,6 +65,20 @@ struct looking {
 	int n, max;
 };
 
+int request_first(int count, const MPI_Request *requests, int first)
+{
+	const struct request *oldest = request_of(requests[first]);
+
+	for (int i = first + 1; i < count; i++) {
+		const struct request *r = request_of(requests[i]);
+		if (request_idle(r) || !r->complete || !request_was_first(r, oldest))
+			continue;
+		oldest = r;
+		first = i;
+	}
+	return first;
+}
+
 static bool look(void *arg)
 {
 	struct looking *l = arg;
@@ -77,6 +91,8 @@ static bool look(void *arg)
 		if (!request_idle(r) && r->complete)
 			l->found[l->n++] = i;
 	}
+	if (l->max == 1 && l->n == 1)
+		l->found[0] = request_first(l->count, l->requests, l->found[0]);
 	return l->n > 0;
 }
 

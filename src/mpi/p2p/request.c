@@ -15,7 +15,7 @@ struct ompi_predefined_request_t {
 struct ompi_predefined_request_t ompi_request_null = {
     .request = {
 	.obj = OBJECT_STATIC(OBJECT_REQUEST, OBJECT_NULL),
-	.complete = 1,
+	.complete = REQUEST_COMPLETE,
 	.status = {.MPI_SOURCE = MPI_ANY_SOURCE, .MPI_TAG = MPI_ANY_TAG},
     }};
 

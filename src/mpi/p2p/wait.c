@@ -170,6 +170,12 @@ static bool pending_look(void *arg)
 	return false;
 }
 
+/* Waitsome and Testsome take all from the first index on; the others what was complete first. */
+static int pending_first(const struct wait_pending *p)
+{
+	return tasklog_now ? p->first : request_first(p->count, p->requests, p->first);
+}
+
 static int retire_any(MPI_Request *requests, int i, int *indx, MPI_Status *status,
 		      const char *function)
 {
@@ -220,7 +226,7 @@ int PMPI_Waitany(int count, MPI_Request requests[], int *indx, MPI_Status *statu
 		}
 		match_wait_until(pending_look, &p);
 	}
-	return retire_any(requests, p.first, indx, status, api_name);
+	return retire_any(requests, pending_first(&p), indx, status, api_name);
 }
 API_ALIAS(Waitany);
 
@@ -241,7 +247,7 @@ int PMPI_Testany(int count, MPI_Request requests[], int *indx, int *flag, MPI_St
 	*flag = found || !p.active;
 	*indx = MPI_UNDEFINED;
 	if (found)
-		return retire_any(requests, p.first, indx, status, api_name);
+		return retire_any(requests, pending_first(&p), indx, status, api_name);
 	if (!*flag)
 		return p2p_leave_empty(api_name);
 	status_copy_single(status, &ompi_status_empty);
