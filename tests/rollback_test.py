@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks die, at any moment; the job rolls back by itself and ends right."""
 
+from adopt_parts import agent_of, nodes
 from lib import *
 from steps_parts import end, files, goes_on, lines, no_files, stop, undisturbed, until_told
 
@@ -84,6 +85,34 @@ def two_ranks_killed_at_once_are_one_rollback(s):
         os.kill(job.pid, signal.SIGCONT)
     end(s, job, rollbacks=1)
     expect(s.report()["restarts"] == 1, s.report())
+
+
+FAILS = """
+import os, sys, time
+me = int(os.environ["HALE_RANK"])
+for i in range(200):
+    if me == 0 and os.path.exists("fails"):
+        sys.exit(1)
+    time.sleep(0.01)
+print("rank", me, flush=True)
+"""
+
+
+@test
+def a_rank_that_fails_behind_the_death_of_another_is_a_rollback(s):
+    """As one that writes to it. Its agent learns of both at once, and of the rank with the smaller number first."""
+    job = s.hale_start(2, PYTHON, s.write("program.py", FAILS), options=["--no-mpi", "--ckpt-every", "200ms"])
+    job.until(s.complete, "a checkpoint")
+    (node,), ranks = nodes(s, job).values(), job.ranks(2)
+    agent = agent_of(node["pid"])
+    os.kill(agent, signal.SIGSTOP)
+    os.kill(ranks[1], signal.SIGKILL)
+    s.write("fails", "")
+    job.until(lambda: not alive(ranks[0]) and not alive(ranks[1]), "both end")
+    os.unlink(s.path("fails"))
+    os.kill(agent, signal.SIGCONT)
+    r = job.wait()
+    expect(r.status == 0 and sorted(r.out.splitlines()) == ["rank 0", "rank 1"] and "rolling back" in r.err, r)
 
 
 @test

@@ -129,6 +129,17 @@ static bool has_ended(const struct agent *a, const struct agent_rank *r, int *st
 	return a->orphaned;
 }
 
+/* Others may have failed because of those that were killed, as who writes to one of them does. They
+ * have ended after them, and the head would take their failure for the job's. */
+static void reap_killed(struct agent *a)
+{
+	int status;
+
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (has_ended(a, &a->ranks[r], &status) && WIFSIGNALED(status))
+			rank_ended(a, &a->ranks[r], status);
+}
+
 /* Ranks are children of the supervisor. The agent's own children copy images and encrypt
  * streams. */
 void agent_reap(struct agent *a)
@@ -137,10 +148,13 @@ void agent_reap(struct agent *a)
 	int status;
 
 	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++) {
-		if (has_ended(a, &a->ranks[r], &status))
+		if (has_ended(a, &a->ranks[r], &status)) {
+			if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+				reap_killed(a);
 			rank_ended(a, &a->ranks[r], status);
-		else if (a->ranks[r].late && a->move.id == 0) /* all are released */
+		} else if (a->ranks[r].late && a->move.id == 0) { /* all are released */
 			rank_ended(a, &a->ranks[r], a->ranks[r].status);
+		}
 	}
 	agent_stand_look(a);
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
