@@ -99,6 +99,17 @@ def a_hundred_checkpoints_leak_nothing(s):
 
 
 @test
+def what_is_closed_while_a_checkpoint_is_written_has_no_lock_and_no_address(s):
+    job = s.hale_start(1, s.compile("relock"), s.path("locked"), env={"STOP": s.path("stop")})
+    job.until_output("runs")
+    for _ in range(5):
+        job.checkpoint()
+    s.write("stop", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "runs\n0 locks and 0 addresses were taken still\n", r)
+
+
+@test
 def hale_ckpt_then_hale_restart_in_another_process(s):
     job = s.hale_start(3, *until_told(s))
     job.until_output("rank 0 step 15 ")

@@ -11,12 +11,15 @@
 #include "image/capture.h"
 
 #include <errno.h>
+#include <linux/close_range.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/fmt.h"
 #include "image/hashes.h"
@@ -448,9 +451,42 @@ static void capture_destroy(struct capture *c)
 	arena_fini(&arena);
 }
 
+/* The child shares the table of descriptors until it runs, and then leaves it: what the program
+ * closes meanwhile is closed, with its locks and addresses. A kernel before 5.9 can't do that. */
+static bool can_leave_descriptors(const struct capture *c)
+{
+	return !c->params.live && !tree_is_member(c->parent) &&
+	       sys(SYS_close_range, ~0u, ~0u, 0) == 0;
+}
+
+/* The smallest number from `from` on that the child keeps: the library's, and stderr; -1: none. */
+static long kept_from(long from)
+{
+	long best = from <= STDERR_FILENO ? STDERR_FILENO : -1;
+	for (size_t i = 0; i < engine.own_count; i++)
+		if (engine.own[i] >= from && (best < 0 || engine.own[i] < best))
+			best = engine.own[i];
+	return best;
+}
+
+/* Copies no more of the table than there is to keep. */
+static void leave_descriptors(struct capture *c)
+{
+	long last = STDERR_FILENO;
+	for (size_t i = 0; i < engine.own_count; i++)
+		last = engine.own[i] > last ? engine.own[i] : last;
+	sys(SYS_close_range, last + 1, ~0u, CLOSE_RANGE_UNSHARE);
+	for (long at = 0, kept; (kept = kept_from(at)) >= 0; at = kept + 1)
+		if (kept > at)
+			sys(SYS_close_range, at, kept - 1, 0);
+	c->fd = (int)sys(SYS_openat, AT_FDCWD, c->path, O_RDWR | O_CLOEXEC);
+}
+
 static void child_main(void *arg)
 {
 	struct capture *c = arg;
+	if (c->shares_descriptors)
+		leave_descriptors(c);
 	if (tree_is_member(c->parent)) {
 		c->root = tree_writer_begin(c->fd);
 	} else {
@@ -484,8 +520,14 @@ static hale_status_t begin_writing(struct capture *c, struct error *err)
 	}
 	/* an own stack: the caller's may be a small alternate stack */
 	char *stack = arena_pages(&c->arena, CHILD_STACK);
-	long pid =
-	    stack ? clone_run(0, stack + CHILD_STACK, NULL, NULL, 0, child_main, c) : -ENOMEM;
+	c->shares_descriptors = can_leave_descriptors(c);
+	if (c->shares_descriptors) {
+		sys(SYS_close, c->fd); /* the child opens it again, in a table of its own */
+		c->fd = -1;
+	}
+	long pid = stack ? clone_run(c->shares_descriptors ? CLONE_FILES : 0, stack + CHILD_STACK,
+				     NULL, NULL, 0, child_main, c)
+			 : -ENOMEM;
 	if (pid < 0) {
 		if (!c->params.live)
 			sys(SYS_unlink, c->path);

@@ -21,6 +21,7 @@ struct capture {
 	int fd;
 	int32_t parent; /* the captured process, seen from the writing child */
 	bool forked_by_leader;
+	bool shares_descriptors; /* the writing child does, until it runs */
 	volatile uint32_t *said; /* set by it then; NULL: there is none */
 	bool cant_fork;		 /* found out by the writing child: it lacks some of the memory */
 	int root; /* in the writing child of a descendant: tree_writer_begin's; else -1 */
