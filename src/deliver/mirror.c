@@ -132,7 +132,7 @@ static uint32_t loans_max(void)
 	return replicas.compare == COMPARE_OFF ? LOANS : 1;
 }
 
-/* A shadow or a witness that dozes would answer only when it wakes by itself. */
+/* A shadow that dozes would answer only when it wakes by itself. */
 static bool loans_are_out(struct wire *w, uint32_t process)
 {
 	if (w->nlent < loans_max())

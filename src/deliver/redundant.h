@@ -48,8 +48,6 @@ bool redundant_slots_are_apart(void);
 /* It is a witness: it stands still at an earlier state of its rank, and is mute, until the other
  * processes of the rank differ (docs/audit.md). */
 bool redundant_is_witness(void);
-/* … and they differ: it has been told to say what its messages are, and somebody waits for it. */
-bool redundant_is_asked(void);
 /* To the living followers, in order; the next output waits until they have it in their nodes'
  * memory. The envelope's kind and number are set here. At most 4 KiB. */
 void redundant_determine(struct envelope *e, const void *payload);

@@ -492,11 +492,6 @@ bool redundant_is_witness(void)
 	return living_is_witness(&replicas.view, replicas.rank, replicas.slot);
 }
 
-bool redundant_is_asked(void)
-{
-	return redundant_is_witness() && replicas.speaks;
-}
-
 bool redundant_is_shadow(void)
 {
 	return (replicas.view.shadows && replicas.leader != (int)replicas.slot) ||

@@ -146,7 +146,7 @@ extern struct match {
 	bool suspended;
 	bool unsettled; /* restored, and the channels of some peers may still change */
 	bool oversubscribed;
-	bool dozes; /* a shadow or a witness: nobody waits for it (node/doze.h) */
+	bool dozes; /* this process is a shadow: nobody waits for it (node/doze.h) */
 	unsigned patience; /* rounds in which a rank of a crowded node waits before it yields */
 	struct rank_meter *meter; /* this rank's, in the segment */
 	uint32_t work;	   /* lists below that are not empty, and hooks: 0 means polling is all */

@@ -25,7 +25,6 @@ enum {
 	SHADOWS_REST = 100,	 /* thousandths of a core: who is held to so many leaves it to others */
 	SLEEP_NS = 100000000,	 /* nothing depends on it: a net below what we did not think of */
 	DOZE_NS = 4000000,	 /* of a shadow: nobody waits for it */
-	STANDS_NS = 500000,	 /* of a witness: a wire lends it one message at a time */
 	HOOKS_MAX = 8,
 };
 
@@ -174,24 +173,14 @@ static void sleep_on(void)
 	match_progress();
 }
 
-/* How long this process sleeps whatever comes. A witness that is asked is waited for. */
-static uint64_t doze_ns(void)
-{
-	if (!match.dozes)
-		return 0;
-	if (!redundant_is_witness())
-		return DOZE_NS;
-	return redundant_is_asked() ? 0 : STANDS_NS;
-}
-
 /* Until the bell rings. done is asked once more after peers can see that we sleep. */
 static void waiter_sleep(struct waiter *w, bool (*done)(void *), void *arg)
 {
 	struct mailbox *m = link_self()->mailbox;
 	if (UNLIKELY(redundant_on))
 		decide_settle();
-	uint64_t doze = doze_ns(), ns = doze ? doze : SLEEP_NS;
-	uint32_t seen = doze ? mailbox_will_doze(m) : mailbox_will_sleep(m);
+	uint32_t seen = match.dozes ? mailbox_will_doze(m) : mailbox_will_sleep(m);
+	uint64_t ns = match.dozes ? DOZE_NS : SLEEP_NS;
 	sleepers++;
 	channel_before_sleep_all();
 	if (match_progress() || done(arg)) {

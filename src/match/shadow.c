@@ -150,7 +150,7 @@ void shadow_look(void)
 {
 	bool now = redundant_on && redundant_is_shadow();
 
-	match.dozes = now;
+	match.dozes = now && !redundant_is_witness();
 	match_crowd_look();
 	if (now == shadow.on)
 		return;
