@@ -315,6 +315,20 @@ static void speed_add(struct head *h, const struct head_shadow *s, const struct 
 	speed->eaten_bytes += gone - say->log_bytes;
 }
 
+static void full_say(struct head *h, uint32_t process, const struct proto_shadow *say)
+{
+	char size[24];
+
+	if (!say->full || h->shadows.said_full)
+		return;
+	h->shadows.said_full = true;
+	head_say(h,
+		 "rank %u: the log of its shadow is full with %s, and --jump-at off: whoever sends "
+		 "to that rank waits for the shadow from now on; let it jump, or raise "
+		 "HALE_SHADOW_LOG",
+		 living_rank_of(process, h->view.nranks), units_show_bytes(say->log_bytes, size));
+}
+
 void shadows_heard(struct head *h, uint32_t process, const struct proto_shadow *say)
 {
 	struct head_shadow *s;
@@ -335,6 +349,7 @@ void shadows_heard(struct head *h, uint32_t process, const struct proto_shadow *
 		s->first_at = s->said_at;
 		s->cpu_first_ns = say->cpu_ns;
 	}
+	full_say(h, process, say);
 	if (!say->jump || s->jumps || s->said_at < s->rests_until || h->state != JOB_RUNNING ||
 	    strcmp(shadows_role(h, process), "shadow") != 0)
 		return;

@@ -40,6 +40,7 @@ struct head_shadows {
 	unsigned char
 	    *merged;	  /* [ranks]: its set lacked a core for good, and it has joined another */
 	bool unmergeable; /* that was tried, and no other set can take it */
+	bool said_full;	  /* that a log is full for good */
 	bool said_sleep;  /* that no control group can be made */
 	bool bare;	  /* gone back to a checkpoint, which has no shadows: all are to come */
 };

@@ -107,6 +107,7 @@ static void head_tell(void)
 		return;
 	shadow.said_ns = now;
 	say.jump = jump;
+	say.full = !shadow.jump_at && say.log_bytes >= shadow.log_max;
 	say.cpu_ns = cpu_ns();
 	say.came_bytes = redundant_bytes_accepted();
 	say.held = link_self()->segment->shadow_rate > 0    ? HELD_BY_SLEEP

@@ -150,7 +150,7 @@ struct proto_shadow {
 	uint64_t cpu_ns;    /* that this process has used */
 	uint64_t came_bytes; /* of messages, since it is a shadow */
 	uint32_t held;	     /* enum shadow_held */
-	uint32_t reserved;
+	uint32_t full;	     /* 1: the log takes nothing more, and --jump-at off lets it not jump */
 };
 
 /* What makes it slow. */
