@@ -243,7 +243,7 @@ static bool kept_send(struct wire *w, uint32_t process, struct kept *k)
 	uint32_t slot = living_slot_of(process, replicas.view.nranks);
 
 	k->loan[slot] = 0;
-	if (UNLIKELY(replicas.compare != COMPARE_OFF) && loans_are_out(w, process))
+	if (UNLIKELY(replicas.compare != COMPARE_OFF) && w->lent)
 		return false;
 	if (UNLIKELY(w->carries == CARRIES_DIGESTS) && !(k->full & 1u << slot))
 		return digest_send(w, process, k);
