@@ -279,7 +279,10 @@ for i in range(rounds + ahead):
         if i < rounds:
             e.sendall(struct.pack("I", i * i + 7 * me + k))
         if i >= ahead:
-            total = (total * 31 + struct.unpack("I", e.recv(4, socket.MSG_WAITALL))[0]) % 1000003
+            w = struct.unpack("I", e.recv(4, socket.MSG_WAITALL))[0]
+            total = (total * 31 + w) % 1000003
+            if w != (i - ahead) ** 2 + 7 * (1 - me) + k:
+                sys.exit("connection %d of rank %d gives %d as its message %d" % (k, me, w, i - ahead))
     time.sleep(0.003 if me else 0.002)
 print(me, total, names == [(e.getsockname(), e.getpeername()) for e in ends], flush=True)
 if me == 0:

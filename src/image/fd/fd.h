@@ -312,6 +312,13 @@ struct fd_tcp {
 	uint64_t inode;	     /* 0: no process has it any more */
 };
 bool fd_tcp_ask(const char *proc, uint64_t inode, struct fd_tcp *s);
+/* How many bytes the program of that end has sent, whether they have left it or not. False: the
+ * kernel does not tell. */
+bool fd_tcp_sent(const struct fd_tcp *s, uint64_t *bytes);
+/* Waits until both ends of a connection, of which both programs stand still, have what was sent to
+ * them: what is in neither queue would be in no image. fd: a descriptor of socket inode. False:
+ * after 50 ms there is more on its way than its receiver takes. */
+bool fd_tcp_await(const char *proc, uint64_t inode, int fd);
 /* How many listen at the address of that one, itself among them. */
 uint32_t fd_tcp_count_alike(const char *proc, const struct fd_tcp *s);
 /* Bytes on their way in one direction of a stream that are saved at most. */

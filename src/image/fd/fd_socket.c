@@ -18,7 +18,7 @@
 
 /* As /proc and the socket monitor number them. */
 enum { ESTABLISHED = 1, FIN_WAIT1 = 4, FIN_WAIT2 = 5, CLOSED = 7, CLOSE_WAIT = 8, LISTEN = 10 };
-enum { NOT_SENT = 0x894B /* SIOCOUTQNSD */, IS_CORKED = 1 /* UDP_CORK */, UDPLITE = 136 };
+enum { IS_CORKED = 1 /* UDP_CORK */, UDPLITE = 136 };
 
 struct socket_look {
 	struct socket_record is;
@@ -26,7 +26,7 @@ struct socket_look {
 	uint32_t waiting;     /* connections that nobody has accepted yet */
 	uint32_t turn;	      /* of SOCKET_WAITS: its place among them */
 	bool has_bytes;	      /* … and it has sent something */
-	bool is_tcp, resends; /* bytes were lost on their way, and are sent again */
+	bool is_tcp;
 };
 
 /* ---- capture ---- */
@@ -89,7 +89,6 @@ static bool look_at_tcp(const struct fd_table *t, const struct fd_probe *p, stru
 	l->is.family = s.is_ipv6 ? AF_INET6 : AF_INET;
 	l->is.type = SOCK_STREAM;
 	l->is.shut = has_shut(&s) ? SOCKET_NO_WRITE : 0;
-	l->resends = s.sent_again != 0;
 	if (s.state == LISTEN) {
 		l->is.end = SOCKET_LISTENS;
 		l->is.shut = fd_tcp_count_alike(t->proc, &s) > 1 ? SOCKET_SHARES : 0;
@@ -343,7 +342,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 			     struct error *err)
 {
 	struct socket_look l;
-	int one = 1, left = 0;
+	int one = 1;
 	if (!look_at(t, p, &l))
 		return fd_refuse(p, "a socket that has just changed", err);
 	r->a = l.peer;
@@ -369,7 +368,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	if (why)
 		return fd_refuse(p, why, err);
 	if (l.is_tcp && l.is.end != SOCKET_LISTENS && l.is.end != SOCKET_WAITS &&
-	    (l.resends || (!sys(SYS_ioctl, p->fd, NOT_SENT, &left) && left > 0)))
+	    !fd_tcp_await(t->proc, p->st.st_ino, p->fd))
 		return fd_refuse_for_now(
 		    p, "a connection with more on its way than its receiver takes", err);
 	if (l.is_tcp) { /* or its address could not be had again within a minute of its end */

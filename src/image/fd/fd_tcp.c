@@ -6,12 +6,18 @@
  *   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
  *   1: 0100007F:8807 0100007F:ED8E 01 00000000:00000000 00:00000000 00000000  0  0 12345 …
  */
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 
 #include "base/fmt.h"
 #include "image/fd/fd.h"
 
-enum { READ = 4096 };
+enum { READ = 4096, CLOSE_WAIT = 8, TICKS = 50, TICK_NS = 1000000 };
+enum { NOT_SENT = 0x894B /* SIOCOUTQNSD */ };
 
 static uint64_t number(const char **p, uint64_t base)
 {
@@ -157,4 +163,36 @@ uint32_t fd_tcp_count_alike(const char *proc, const struct fd_tcp *s)
 	const struct tcp_alike a = {s, &count};
 	fd_tcp_find(proc, count_alike, &a, &none);
 	return count;
+}
+
+/* What was sent and is not acknowledged has arrived, or the kernel has yet to hand it over: it
+ * holds small pieces back for a moment (autocorking), and a busy processor delivers later. */
+static bool tcp_has_arrived(const char *proc, const struct fd_tcp *s, int fd)
+{
+	struct fd_tcp peer;
+	struct tcp_info info = {0};
+	uint32_t len = sizeof(info);
+	uint64_t sent;
+	if (!fd_tcp_peer(proc, s, &peer) || !peer.sent)
+		return true;
+	return !sys(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &info, &len) &&
+	       len >= offsetof(struct tcp_info, tcpi_segs_out) && fd_tcp_sent(&peer, &sent) &&
+	       info.tcpi_bytes_received >= sent;
+}
+
+bool fd_tcp_await(const char *proc, uint64_t inode, int fd)
+{
+	const struct timespec tick = {0, TICK_NS};
+	struct fd_tcp s;
+	int left = 0;
+	for (int i = 0; i < TICKS; i++) {
+		bool sent = sys(SYS_ioctl, fd, NOT_SENT, &left) || left <= 0;
+		if (!fd_tcp_ask(proc, inode, &s))
+			return sent;
+		if (sent && !s.sent_again &&
+		    (s.state == CLOSE_WAIT || tcp_has_arrived(proc, &s, fd)))
+			return true;
+		sys(SYS_nanosleep, &tick, NULL);
+	}
+	return false;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* AF_UNIX and UDP sockets as the kernel's socket monitor tells of them. */
+/* Sockets as the kernel's socket monitor tells of them: AF_UNIX, UDP and TCP. */
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
+#include <linux/tcp.h>
 #include <linux/unix_diag.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -138,4 +140,59 @@ bool fd_udp_shut(uint64_t inode, uint32_t family, uint32_t protocol, uint32_t *s
 			seen = find_shut(reply, (size_t)n, inode, shut);
 	sys(SYS_close, fd);
 	return seen == SEEN;
+}
+
+/* ---- TCP ---- */
+
+static bool take_tcp(const char *reply, size_t len, struct tcp_info *info)
+{
+	const struct nlmsghdr *h = (const struct nlmsghdr *)reply;
+	if (len < sizeof(*h) || h->nlmsg_type != SOCK_DIAG_BY_FAMILY || h->nlmsg_len > len)
+		return false;
+	const char *end = reply + h->nlmsg_len;
+	const char *at = (const char *)(h + 1) + sizeof(struct inet_diag_msg);
+	while (at + sizeof(struct nlattr) <= end) {
+		const struct nlattr *a = (const struct nlattr *)at;
+		if (a->nla_len < sizeof(*a) || a->nla_len > end - at)
+			return false;
+		size_t n = a->nla_len - sizeof(*a);
+		if (a->nla_type == INET_DIAG_INFO) {
+			memcpy(info, a + 1, n < sizeof(*info) ? n : sizeof(*info));
+			return n >= offsetof(struct tcp_info, tcpi_dsack_dups);
+		}
+		at += ALIGN_UP((size_t)a->nla_len, 4);
+	}
+	return false;
+}
+
+bool fd_tcp_sent(const struct fd_tcp *s, uint64_t *bytes)
+{
+	struct ask_inet ask = {
+	    .head = {.nlmsg_len = sizeof(ask),
+		     .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		     .nlmsg_flags = NLM_F_REQUEST},
+	    .req = {.sdiag_family = s->is_ipv6 ? AF_INET6 : AF_INET,
+		    .sdiag_protocol = IPPROTO_TCP,
+		    .idiag_ext = 1 << (INET_DIAG_INFO - 1),
+		    .idiag_states = ~0u,
+		    .id = {.idiag_sport = __builtin_bswap16(s->local_port),
+			   .idiag_dport = __builtin_bswap16(s->remote_port),
+			   .idiag_cookie = {~0u, ~0u}}}};
+	char reply[2048] __attribute__((aligned(8))) = {0};
+	struct tcp_info info = {0};
+	for (int i = 0; i < (s->is_ipv6 ? 4 : 1); i++) {
+		ask.req.id.idiag_src[i] = s->local[s->is_ipv6 ? i : 3];
+		ask.req.id.idiag_dst[i] = s->remote[s->is_ipv6 ? i : 3];
+	}
+	long fd = sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	if (fd < 0)
+		return false;
+	long n = sys(SYS_sendto, fd, &ask, sizeof(ask), 0, NULL, 0);
+	if (n == (long)sizeof(ask))
+		n = sys(SYS_recvfrom, fd, reply, sizeof(reply), MSG_DONTWAIT, NULL, NULL);
+	sys(SYS_close, fd);
+	if (n <= 0 || !take_tcp(reply, (size_t)n, &info))
+		return false;
+	*bytes = info.tcpi_bytes_sent - info.tcpi_bytes_retrans + info.tcpi_notsent_bytes;
+	return true;
 }
