@@ -75,6 +75,15 @@ def published_names_are_there_after_a_rollback(s):
 
 
 @test
+def a_name_is_found_while_its_publisher_comes_back(s):
+    exe = build(s, "names", "openmpi")
+    for options in ([], ["--spawn", 2]):
+        r = s.hale_run(3, exe, "3000", options=["--ckpt-every", "300ms", "--inject", "kill:rank=1,at-ckpt=2", *options])
+        expect(r.status == 0 and r.out == "found\n", r)
+        expect("rolling back to checkpoint" in r.err, r)
+
+
+@test
 def a_job_whose_program_ends_before_the_reserve_has_started_ends(s):
     r = s.hale_run(2, "true", options=["--spawn", "16"])
     expect(r.status == 0 and not r.out, r)

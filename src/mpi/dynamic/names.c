@@ -3,7 +3,10 @@
  * where all others of the node read them, and in private memory, from which they come back after a
  * rollback. */
 #include <string.h>
+
 #include "mpi/dynamic/dynamic.h"
+
+#define COME_BACK_NS 10000000000ull
 
 static struct {
 	bool there;
@@ -68,6 +71,31 @@ static const struct spawn_name *name_find(const char *service)
 	return NULL;
 }
 
+/* After a rollback processes go on one by one: does one of this node still come back? In the first
+ * segment those in reserve have not begun. */
+static bool names_come_back(void)
+{
+	struct segment *s = link_self()->segment;
+	bool any = false;
+	for (uint32_t p = 0; link_self()->generation > 1 && p < s->nranks; p++)
+		any |= segment_here(s, p) &&
+		       atomic_load(&segment_mailbox(s, p)->state) == RANK_STARTING;
+	return any;
+}
+
+static const struct spawn_name *name_await(const char *service)
+{
+	uint64_t deadline = clock_ns() + COME_BACK_NS;
+	for (int round = 0;; round++) {
+		bool more = names_come_back() && clock_ns() < deadline;
+		const struct spawn_name *n = name_find(service);
+		if (n || !more)
+			return n;
+		link_wait_step(round);
+		guard_safe_point();
+	}
+}
+
 static bool info_valid(MPI_Info info)
 {
 	return info == MPI_INFO_NULL || info_ok(info_of(info));
@@ -125,7 +153,7 @@ int PMPI_Lookup_name(const char *service_name, MPI_Info info, char *port_name)
 		return API_FAIL(NULL, MPI_ERR_ARG);
 	if (!info_valid(info))
 		return API_FAIL(NULL, MPI_ERR_INFO);
-	const struct spawn_name *n = name_find(service_name);
+	const struct spawn_name *n = name_await(service_name);
 	if (!n)
 		return API_FAIL(NULL, MPI_ERR_NAME);
 	memcpy(port_name, n->port, strlen(n->port) + 1);
