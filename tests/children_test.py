@@ -575,6 +575,40 @@ def a_descendant_that_has_lost_its_parent_is_waited_for(s):
     expect(r.status == 0 and r.out == "right\n", r)
 
 
+# What has written its image is still its child when it leaves the rank's group, and in that group.
+LEAVES_LATE = """
+import os, time
+def child():
+    while not os.path.exists("leave"):
+        time.sleep(0.01)
+    os.setsid()
+    open("away", "w").close()
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    os._exit(3)
+pid = os.fork() or child()
+open("there", "w").close()
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+@test
+def a_child_that_leaves_the_group_after_its_image_ends_with_a_rollback(s):
+    if not ids_allowed():
+        skip("processes can't have their ids again here")
+    job = s.hale_start(1, "/usr/bin/python3", "-c", LEAVES_LATE, options=["--no-mpi"])
+    job.until(lambda: os.path.exists(s.path("there")), "the program")
+    job.checkpoint()
+    s.write("leave", "")
+    job.until(lambda: os.path.exists(s.path("away")), "the child to have left")
+    os.kill(job.ranks(1)[0], signal.SIGKILL)
+    job.until(lambda: (j := job.info()) and j["restarts"] == 1 and [r["state"] for r in j["ranks"]] == ["running"],
+              "the rank runs again", 30)
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "3\n" and "is refused" not in r.err, r)
+
+
 TOLD = """
 import os, signal, time
 told = 0

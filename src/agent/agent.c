@@ -28,7 +28,7 @@ void agent_leave_if_clear(void *arg)
 
 	a->end.waiting = BOOK_LEAVING;
 	agent_reap(a);
-	if (agent_clear(a)) {
+	if (agent_clear(a) || agent_clear_all(a)) {
 		/* no head has taken leave: nobody else takes its half of a checkpoint away */
 		if (a->end.status != 0)
 			agent_ckpt_forget(a);
@@ -222,7 +222,7 @@ void agent_clear_more(void *arg)
 		loop_timer_set(&a->loop, &a->end.clear, LEFT_LOOK_SECONDS, agent_clear_again, a);
 		return;
 	}
-	if (agent_clear(a) && agent_strays_gone(a)) {
+	if (agent_clear_all(a)) {
 		a->end.waiting = BOOK_NOTHING;
 		agent_send(a, &(struct message){.type = MSG_CLEARED, .id = a->end.clear_id});
 	} else {

@@ -164,9 +164,8 @@ void agent_reserve_end(struct agent *a);
 void agent_reap_soon(struct agent *a);
 /* Kills what is left of the ranks' process groups; true when nothing is left. */
 bool agent_clear(struct agent *a);
-/* Kills processes that ranks have started and that left the ranks' process groups; true when there
- * are none left. */
-bool agent_strays_gone(const struct agent *a);
+/* … and processes that ranks have started and that left these groups. */
+bool agent_clear_all(struct agent *a);
 /* Does anything of both kinds run? */
 bool agent_has_left_behind(const struct agent *a);
 bool agent_clear_rank(struct agent *a, uint32_t rank);

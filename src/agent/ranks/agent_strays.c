@@ -57,9 +57,21 @@ static bool strays_gone(const struct agent *a, bool spared)
 	return s.supervisor <= 0 || only_child(s.supervisor) || supervisor_strays_gone(&s);
 }
 
-bool agent_strays_gone(const struct agent *a)
+static bool any_rank_lives(const struct agent *a)
 {
-	return strays_gone(a, false);
+	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
+		if (a->ranks[r].pid > 0)
+			return true;
+	return false;
+}
+
+/* Who has left a rank's group may have a child in it that has ended: what has written its image
+ * before it left, for one. As long as it lives, nobody else can wait for that child. */
+bool agent_clear_all(struct agent *a)
+{
+	bool clear = agent_clear(a);
+
+	return (clear || !any_rank_lives(a)) && strays_gone(a, false) && clear;
 }
 
 bool agent_has_left_behind(const struct agent *a)
