@@ -9,8 +9,10 @@
  *   partition.h   which nodes leave when nodes can't reach each other
  *   partner.h     which node keeps a copy of another node's images
  *   failover.h    what a head does first that follows another head
- *   view.h        who is alive where, in which role; who provides whom, who leads
  *   cadence.h     how long a job works until its next checkpoint, if nobody has said
+ *
+ * Who lives, who leads a rank and who provides whom is decided in node/living.h, below this room:
+ * the processes of the program ask it, too.
  *
  * Calls base/ and the formulas of model/. Called by head/ and tests. */
 #ifndef HALE_POLICY_POLICY_H
@@ -22,6 +24,5 @@
 #include "policy/place.h"
 #include "policy/recovery.h"
 #include "policy/failover.h"
-#include "policy/view.h"
 
 #endif
