@@ -37,6 +37,19 @@ def over_nodes_they_give_the_same(s):
 
 
 @test
+def small_pieces_are_written_together_with_the_gaps_between_them(s):
+    """Unless somebody else might write there: then each piece by itself."""
+    exe = s.compile("mpiio_gaps")
+    for options in ([], ["--nodes", 2]):
+        r = s.hale_run(4, exe, s.path("gaps"), 4096, options=options)
+        found = re.fullmatch(r"0 wrong, (\d+) writes\n", r.out)
+        expect(r.status == 0 and found and int(found[1]) < 500, options, r)
+        r = s.hale_run(4, exe, s.path("others"), 4096, "other", options=options)
+        found = re.fullmatch(r"0 wrong, (\d+) writes\n", r.out)
+        expect(r.status == 0 and found and int(found[1]) >= 4 * 4096, options, r)
+
+
+@test
 def errors_give_their_class_through_the_files_handler(s):
     exe = s.compile("mpiio_errors")
     os.mkdir(s.path("folder"))

@@ -17,6 +17,8 @@ enum {
 	SMALL_PIECE = 128 << 10, /* larger ones are as well moved by everybody alone */
 	SPARSE = 16,		 /* and so is less than a part of the range in so many */
 	GAP = 32 << 10,		 /* read with what is around it, instead of one read more */
+	FILL = 4 << 10,		 /* a gap below that is written along: it has no block of its own */
+	UNDER = 256 << 10,
 	ALIGN = 64 << 10,
 	TAG_THERE = 1,
 	TAG_BACK = 2,
@@ -25,7 +27,7 @@ enum {
 /* What a member tells the others first. */
 struct member {
 	uint64_t low, high, bytes, pieces, file_bytes;
-	int32_t error, ordered;
+	int32_t error, ordered, sole;
 };
 
 struct two_phase {
@@ -41,17 +43,20 @@ struct two_phase {
 	struct request **requests;
 	char *window; /* aggregators */
 	uint64_t *touched;
+	char *under; /* what the file has where nobody writes; NULL: gaps are left alone */
+	bool sole;
 	int rank; /* place among the aggregators; -1: none */
 	int error;
 };
 
 /* ---- which way ---- */
 
-static struct member describe(struct file *f, size_t at, size_t bytes, int error)
+static struct member describe(struct file *f, size_t at, size_t bytes, bool write, int error)
 {
 	const struct datatype *t = f->view.tile;
 	struct member me = {.bytes = bytes, .error = error, .low = UINT64_MAX, .ordered = 1};
 	me.file_bytes = f->fd < 0 ? 0 : io_file_bytes(f);
+	me.sole = write && io_file_sole(f);
 	if (error || !bytes)
 		return me;
 	me.ordered = f->view.ordered;
@@ -124,18 +129,40 @@ static size_t scan(const struct two_phase *t, size_t from, size_t bytes, bool wa
 	return bytes;
 }
 
+/* Where nobody writes in [at, end) of the window it gets what the file has. */
+static int window_fill(struct two_phase *t, uint64_t begin, size_t at, size_t end)
+{
+	int rc = MPI_SUCCESS;
+	for (size_t to; at < end && !rc; at = to) {
+		size_t moved;
+		to = end - at < UNDER ? end : at + UNDER;
+		rc = io_read_at(t->f, begin + at, t->under, to - at, &moved);
+		memset(t->under + moved, 0, to - at - moved);
+		for (size_t gap = scan(t, at, to, false), stop; gap < to && !rc;
+		     gap = scan(t, stop, to, false)) {
+			stop = scan(t, gap, to, true);
+			memcpy(t->window + gap, t->under + (gap - at), stop - gap);
+		}
+	}
+	return rc;
+}
+
 /* What is touched, between the window and the file. */
 static int window_move(struct two_phase *t, uint64_t begin, size_t bytes)
 {
-	size_t moved;
+	size_t moved, most = !t->write ? GAP : t->under ? FILL : 0;
 	int rc = MPI_SUCCESS;
 	io_lock(t->f, begin, begin + bytes, t->write);
 	for (size_t at = scan(t, 0, bytes, true); at < bytes && !rc;) {
 		size_t end = scan(t, at, bytes, false), next = scan(t, end, bytes, true);
-		while (!t->write && next < bytes && next - end < GAP) {
+		bool gaps = false;
+		while (next < bytes && next - end < most) {
 			end = scan(t, next, bytes, false);
 			next = scan(t, end, bytes, true);
+			gaps = true;
 		}
+		if (gaps && t->write && (rc = window_fill(t, begin, at, end)))
+			break;
 		rc = t->write ? io_write_at(t->f, begin + at, t->window + at, end - at, &moved)
 			      : io_read_at(t->f, begin + at, t->window + at, end - at, &moved);
 		at = next;
@@ -352,6 +379,8 @@ static bool prepare(struct two_phase *t, char ***from)
 		t->window = heap_alloc(room);
 		t->touched = heap_alloc((room + 63) / 64 * 8);
 	}
+	if (t->rank >= 0 && t->write && t->sole)
+		t->under = heap_alloc(UNDER); /* without it, piece by piece */
 	return t->next && t->until && t->message && t->sizes && t->requests && *from &&
 	       (t->rank < 0 || (t->window && t->touched));
 }
@@ -365,6 +394,7 @@ static void give_back(struct two_phase *t, char **from)
 	heap_free(t->requests);
 	heap_free(t->window);
 	heap_free(t->touched);
+	heap_free(t->under);
 	heap_free(from);
 }
 
@@ -394,7 +424,7 @@ int io_move_together(struct file *f, const struct io_memory *m, size_t at, bool 
 		     size_t *done)
 {
 	int size = f->comm->size;
-	struct member me = describe(f, at, m->bytes, error), first = me;
+	struct member me = describe(f, at, m->bytes, write, error), first = me;
 	struct member *all = size > 1 ? heap_alloc((size_t)size * sizeof(*all)) : &first;
 	int rc = all ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 	*done = 0;
@@ -406,8 +436,10 @@ int io_move_together(struct file *f, const struct io_memory *m, size_t at, bool 
 	struct two_phase t = {
 	    .f = f, .m = m, .write = write, .at = at, .end = at + m->bytes, .low = UINT64_MAX};
 	uint64_t file_bytes = 0;
+	t.sole = true;
 	for (int i = 0; i < size && !rc; i++) {
 		rc = all[i].error;
+		t.sole = t.sole && all[i].sole;
 		t.low = all[i].low < t.low ? all[i].low : t.low;
 		t.high = all[i].high > t.high ? all[i].high : t.high;
 		file_bytes = all[i].file_bytes > file_bytes ? all[i].file_bytes : file_bytes;

@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 #include "node/guest.h"
+#include "ckpt/guard.h"
 #include "ckpt/rank.h"
 #include "image/sys.h"
 #include "io/internal.h"
@@ -71,6 +74,31 @@ uint64_t io_file_bytes(const struct file *f)
 {
 	struct stat st;
 	return fstat(f->fd, &st) ? 0 : (uint64_t)st.st_size;
+}
+
+static bool file_system_is_coherent(int fd)
+{
+	static const unsigned long kinds[] = {
+	    EXT4_SUPER_MAGIC,	   XFS_SUPER_MAGIC,	    BTRFS_SUPER_MAGIC, TMPFS_MAGIC,
+	    OVERLAYFS_SUPER_MAGIC, 0x0bd00bd0 /* Lustre */, 0x47504653 /* GPFS */};
+	struct statfs st;
+	if (fstatfs(fd, &st))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if ((unsigned long)st.f_type == kinds[i])
+			return true;
+	return false;
+}
+
+bool io_file_sole(const struct file *f)
+{
+	const struct link *l = link_self();
+	if (f->fd < 0 || guard_multiple || l->degree > 1 || f->comm->size != (int)l->nranks)
+		return false;
+	for (const struct file *g = io_files; g; g = g->next)
+		if (g != f && g->device == f->device && g->inode == f->inode)
+			return false;
+	return (fcntl(f->fd, F_GETFL) & O_ACCMODE) == O_RDWR && file_system_is_coherent(f->fd);
 }
 
 static bool file_writes(const struct file *f)

@@ -25,6 +25,9 @@ int io_agree(struct file *f, int rc);
 void io_file_reopen(struct file *f);
 bool io_file_is_there(const struct file *f);
 uint64_t io_file_bytes(const struct file *f);
+/* As far as this process knows, nobody but the members of f's communicator writes to the file while
+ * all of them are in a collective call, and all nodes see its bytes at once. */
+bool io_file_sole(const struct file *f);
 /* Before bytes of the file change; length 0: only its size does. */
 void io_journal(struct file *f, uint64_t offset, uint64_t length);
 
