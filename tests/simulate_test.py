@@ -55,7 +55,15 @@ def a_head_that_finds_no_record_of_the_ranks_ends_them(s):
 @test
 def an_agent_killed_while_it_starts_a_rank_costs_nothing(s):
     """The rank met the next agent before that one knew of it, and was refused."""
-    return simulate(s, "--seed", 100311048, "--no-swarm") or simulate(s, "--seed", 100088423, "--no-swarm")
+    return simulate(s, "--seed", 4945, "--kinds", "kill-agent")
+
+
+@test
+def agents_killed_one_after_the_other_do_not_cost_the_lease(s):
+    """The third one came a second later, when the lease had run out."""
+    for seed in 3390, 7083:
+        simulate(s, "--seed", seed, "--kinds", "kill-agent")
+    return simulate(s, "--seed", 7693, "--kinds", "kill-agent")
 
 
 def piece(number, schedules):

@@ -22,7 +22,7 @@
 #include "wire/lease/lease.h"
 #include "wire/session/peer.h"
 
-enum { LOOK_MS = 200, UNHEARD_MAX = 65536 };
+enum { LOOK_MS = 200, UNHEARD_MAX = 65536, LEASE_PARTS = 4 };
 
 /* Agents that die one after the other die of something that the next one would die of, too. */
 #define DEATHS_NS 10000000000ull
@@ -283,15 +283,19 @@ static void end_node(struct ward *w, const char *why)
 		log_warn("%s: the ranks of this node are ended", why);
 }
 
-/* The first one at once; whatever has killed several in a row may pass. */
+/* The first one at once; whatever has killed several in a row may pass. Only an agent renews the
+ * node's lease: it comes while most of that is left. */
 static uint64_t pause_ns(const struct ward *w, uint64_t now)
 {
 	static const uint64_t pauses[DEATHS_MAX] = {0, 100000000, 1000000000};
+	uint64_t deadline = atomic_load(&w->book->leased) ? atomic_load(&w->book->deadline_ns) : 0;
 	int before = 0;
 
 	while (before < DEATHS_MAX - 1 && w->deaths[before] &&
 	       now - w->deaths[before] < RECENT_NS * (uint64_t)(before + 1))
 		before++;
+	if (deadline > now && pauses[before] > (deadline - now) / LEASE_PARTS)
+		return (deadline - now) / LEASE_PARTS;
 	return pauses[before];
 }
 
