@@ -148,8 +148,8 @@ static bool undoes(const struct sembuf *op, size_t count)
 	return false;
 }
 
-/* A call that waits is not waited for by a checkpoint; what it does when it comes back is noted
- * late by some instructions. */
+/* Runs outside the guard, so that a checkpoint needn't wait for a call that waits. So a checkpoint
+ * may fall between the operation and its note; that image lacks the note. */
 static int operate(int id, struct sembuf *op, size_t count, const struct timespec *timeout)
 {
 	long rc = sys(SYS_semtimedop, id, op, count, timeout);

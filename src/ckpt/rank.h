@@ -87,9 +87,11 @@ void link_sleep(uint32_t bell_seen, uint64_t max_ns);
  */
 void link_wait_step(int round);
 
-/* From now on work() is called now and then, inside the guard, while the first thread is outside of
- * the library (tick.c); it returns how many things it moved. Ends at every checkpoint. False: no
- * timer is to be had. */
+/* From now on a timer calls work() now and then, inside the guard, while the first thread is
+ * outside of the library (tick.c). work() returns how many things it moved. rma/timer.c, which
+ * stops it for each checkpoint, and match/shadow.c call this; no process needs both. A second start
+ * before tick_stop changes nothing, and is true. A start in a process without an agent is true,
+ * too, and gives no timer. False: the kernel gives none. */
 bool tick_start(int (*work)(void));
 void tick_stop(void);
 
@@ -99,15 +101,17 @@ enum { LINK_BELL_FDS = 12 };
 hale_status_t link_bell_open(const int *fd, unsigned count, struct error *err);
 void link_bell_close(void);
 
-/* Where other nodes reach this process, into the directory of the node's segment, and tells the
- * agent, which brings it to the other nodes. length 0: it can't be reached now. */
+/* Writes where other nodes reach this process into the directory of the node's segment, and tells
+ * the agent, which brings it to the other nodes. The net channel calls it. length 0: the process
+ * can't be reached now. */
 void link_address_publish(const void *bytes, uint32_t length);
 
 /* Tells the head that no host answers where that rank is, or that one does again. False: there is
  * nobody to tell. */
 bool link_net_tell(uint32_t rank, bool lost);
 
-/* Tells the head of the copy that comes as that process: all keep for it, or (joined) it is there. */
+/* Tells the head how far the copy is that comes as that process: every process keeps for it what
+ * it sends, or (joined) the copy is there. */
 void link_copy_tell(uint32_t process, bool joined);
 
 /* Tells the head that replicas of a rank have sent this process different messages. */

@@ -149,7 +149,7 @@ static inline void head_view_restored(struct head *h)
 	h->up->view_restored(h);
 }
 
-/* The node of h->lost is lost. True: all ranks live on in other replicas. */
+/* That node is lost; h->lost.why has the reason. True: all ranks live on in other replicas. */
 static inline bool head_survive_node(struct head *h, const struct node *node)
 {
 	return h->up->survive_node(h, node);

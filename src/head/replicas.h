@@ -17,11 +17,12 @@ void replicas_fini(struct head *h);
 hale_status_t replicas_check(const struct head *h, struct error *err);
 void replicas_begin(struct head *h); /* every process starts */
 void replicas_say_placement(const struct head *h);
-/* A process was killed (how: "signal 9 (SIGKILL)"); the node of h->lost is lost. True: all ranks
- * live on, and everybody hears of the next view. */
+/* A process was killed (how: "signal 9 (SIGKILL)"). True: all ranks live on in other replicas, and
+ * everybody hears of the next view. False: the job has to go back to a checkpoint, or end. */
 bool replicas_survive_death(struct head *h, uint32_t process, const char *how);
-/* The view as it is now, to all processes. */
-void replicas_publish(struct head *h);
+/* The same for a lost node and all processes there; h->lost.why has the reason. */
 bool replicas_survive_node(struct head *h, const struct node *node);
+/* Sends the view as it is now to all processes. */
+void replicas_publish(struct head *h);
 
 #endif

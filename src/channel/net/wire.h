@@ -51,10 +51,12 @@ struct wire_calls {
 	 * valid during the call only, and header is aligned. Order isn't kept by every wire. */
 	void (*came)(uint32_t peer, const void *header, size_t header_bytes, const void *payload,
 		     size_t bytes, const struct wire_ahead *ahead);
-	/* Where what follows the last datagram of that peer goes. NULL: nowhere. WIRE_WAIT: ask
-	 * again in the next progress, and read no more from that peer until then. */
+	/* Where the wire is to write the bytes that follow the last datagram of that peer (struct
+	 * wire_ahead). NULL: nobody wants them; it reads them and drops them. WIRE_WAIT: ask again
+	 * in the next progress, and read no more from that peer until then. */
 	void *(*ahead_where)(uint32_t peer);
-	/* It is there, or (ok false) never will be; nobody writes there any more. */
+	/* They are there, or dropped, or (ok false) will never be there. The wire writes there no
+	 * more. */
 	void (*ahead_came)(uint32_t peer, bool ok);
 	/* A send or give with this cookie that was pending is over; its memory may be reused. */
 	void (*sent)(void *cookie);

@@ -9,9 +9,10 @@ static size_t piece_at(const struct coll_large *large, size_t i)
 	return (large->backward ? last - i : i) * COLL_PIECE;
 }
 
-/* Every other time from the end on: there the buffers were touched last, and what of them is left
- * in the caches is used before it goes. Not if the piece there is so small that it lies where the
- * first one has what the readers have to know of all. */
+/* Whether a broadcast of so many bytes gives its last piece first. Every other one does: its
+ * buffers' ends were touched last, and are still in the caches. A last piece of at most
+ * COLL_HEADER_SMALL bytes can't come first. It would lie in the header's `small`, where the first
+ * piece has struct coll_large for the readers. */
 static bool next_backward(const struct coll_home *h, size_t bytes)
 {
 	size_t last = bytes % COLL_PIECE;

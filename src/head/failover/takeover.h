@@ -40,8 +40,8 @@ struct takeover_start {
 	int (*head)(const struct head_start *start); /* head_run */
 };
 int takeover_run(const struct takeover_start *start);
-/* The position up to which earlier heads have printed a rank's stream; 0 if this is the first
- * head. */
+/* The position up to which earlier heads have printed a rank's stream. 0: this is the first head.
+ * OUTPUT_DAEMON_UNKNOWN: their output daemon is gone, and nobody knows. */
 uint64_t takeover_printed(const struct head *h, uint32_t rank, int stream);
 /* A rank has ended. True: the takeover has not settled yet, and the head deals with that end when
  * it has. */

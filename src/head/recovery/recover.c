@@ -238,9 +238,11 @@ static void image_path(struct head *h, uint32_t rank, size_t link, char *path, s
 		 v->manifest.parts[rank].file);
 }
 
-/* "full:newest=checksum:…:oldest=checksum", and in *program the one that was captured: for a
- * script, or a rank started by a shell, not the one that hale was told to start. The chain ends
- * early for a rank whose image became a full one although a difference was asked for. */
+/* What a process gets as HALE_SINK to become a rank (ckpt/preload.c): "full:" or "lazy:", then
+ * PATH=CHECKSUM of each image from the newest to the oldest, with ':' between. The caller frees it;
+ * NULL: no memory. program[PATH_MAX] gets the program that was captured: for a script, or a rank
+ * started by a shell, not the one that hale was told to start. The chain ends early for a rank
+ * whose image became a full one although a difference was asked for. */
 static char *shared_spec(struct head *h, uint32_t rank, struct image_info *info, char *program)
 {
 	const struct recovery *v = &h->recovery;

@@ -76,17 +76,20 @@ hale_status_t recover_check_whose(const struct head *h, const char *job_folder,
 /* Folder of the job that checkpoint id is in. */
 const char *recover_folder_of(struct head *h, uint32_t id);
 
-/* recover_files.c: files that were changed since a checkpoint. exports: the user's, and where the
- * journal is. begin: ranks begin now, or come back. wait: true while the files are not yet what
- * they were at the target of the recovery; then recover_start comes again. end: the last of all.
- * drop: of the journal what no checkpoint needs; true: there was such, to be swept. */
+/* recover_files.c: files that ranks have changed since a checkpoint, and their journal. exports:
+ * the user's variables, and where the journal is. begin: called before ranks begin or come back.
+ * end: called last of all. */
 char **recover_files_exports(struct head *h);
 void recover_files_init(struct head *h);
 void recover_files_fini(struct head *h);
 void recover_files_end(struct head *h);
 void recover_files_begin(struct head *h);
+/* True while the files are not yet what they were at the target of the recovery: a child undoes the
+ * changes. Then recover_files_child calls recover_start again. */
 bool recover_files_wait(struct head *h);
+/* A child of the head has ended. True: it was that one. */
 bool recover_files_child(struct head *h, pid_t pid);
+/* Drops what no checkpoint needs of the journal. True: there was such, to be swept. */
 bool recover_files_drop(struct head *h);
 
 /* recover_check.c: after a lazy restart the images are verified while the job runs; no checkpoint
@@ -96,10 +99,12 @@ bool recover_checking(const struct head *h);
 void recover_check_stop(struct head *h);
 bool recover_child(struct head *h, pid_t pid, int status); /* a child of this kind ended */
 
-/* recover_replicas.c: the view that the target of the recovery stands for, before anybody is
- * placed; all are; the processes that it has run, and the others come back as copies. */
+/* recover_replicas.c, for jobs with replicas. First, before anybody is placed: makes the view of
+ * the processes that the target of the recovery has images of; the others count as lost. */
 void recover_replicas(struct head *h);
+/* All are placed: notes where each process is at home. */
 void recover_replicas_placed(struct head *h);
+/* Those with images run: the others come back as copies of them. */
 void recover_replicas_run(struct head *h);
 
 #endif

@@ -32,8 +32,9 @@ static void rested(void *arg)
 	loop_change(&w->head->loop, &w->source, EPOLLIN);
 }
 
-/* The head shares its thread, and often its core with ranks: a storm of events has to wait. It
- * waits in the publishers' queues, which have bounds of their own. */
+/* The loop calls it when events have come. The head has one thread, and often shares its core with
+ * ranks. So events get about SHARE_SECONDS of processor time in each WINDOW_SECONDS. The rest waits
+ * in the publishers' queues, which have bounds of their own, until the next window. */
 static void bus_ready(void *arg, uint32_t events)
 {
 	struct watch *w = arg;

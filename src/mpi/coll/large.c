@@ -56,8 +56,9 @@ LARGE_VECTOR(Scan, scan, COLL_SCAN);
 LARGE_VECTOR(Exscan, exscan, COLL_EXSCAN);
 LARGE_VECTOR(Reduce_scatter_block, reduce_scatter_block, COLL_REDUCE_SCATTER);
 
-/* The three forms of an operation with arrays. lower: its name behind MPI_I; tail: what the
- * nonblocking and the persistent form get more is behind it. */
+/* The three forms of an operation with arrays. lower: its name behind MPI_I. parameters: those of
+ * the blocking form, in OF(); the two others get an info or a request behind them. check: the call
+ * that looks at the arguments and fills a. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): lists of parameters */
 #define OF(...) __VA_ARGS__
 #define LARGE_ARRAYS(name, lower, parameters, check)                                               \

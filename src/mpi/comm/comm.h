@@ -291,7 +291,7 @@ bool errhandler_fits(const struct errhandler *e, enum errhandler_target target);
 struct errhandler *errhandler_new(enum errhandler_target target, enum errhandler_language language,
 				  void *function);
 void errhandler_release(struct errhandler *e); /* NULL is fine */
-/* Runs e for an error; outside the guard. what: the communicator's name for the sentence. */
+/* Runs e for an error of `function` on that object; outside the guard. */
 int errhandler_run(struct errhandler *e, enum errhandler_target target, void *object, int code,
 		   const char *function);
 /* The same for functions on windows and files, with that kind's handler. */

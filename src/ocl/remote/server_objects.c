@@ -153,8 +153,10 @@ static cl_int make_sampler(struct in *in)
 
 /* ---- memory ---- */
 
-/* Flags for an object here: the program's memory is used by copying, and what the host may do with
- * it the driver has looked at. Combinations that are wrong stay, for the runtime to say so. */
+/* Flags for an object that this server makes, from those f that the program gave. shared: the
+ * server has the program's memory at the same address, and uses it. Otherwise it copies from there.
+ * again: the object is made from a snapshot, which brings its content, so nothing is copied. The
+ * driver has checked what the host may do. Wrong combinations stay: the runtime refuses them. */
 static cl_mem_flags flags_here(cl_mem_flags f, bool shared, bool again)
 {
 	cl_mem_flags host =
