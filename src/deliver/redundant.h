@@ -66,20 +66,23 @@ int redundant_progress(void);
  * when request `id` is given up. */
 void redundant_announce(uint32_t process, uint32_t id);
 
-/* For a checkpoint or a move: nothing is sent from suspend on, and everything is again from resume
- * on. rejoin, before the channels resume; fresh: in a new segment, whose view may have processes
- * that were dead in the one before, and of which this process may be one: it is then a copy of
- * another replica of its rank. channels: it may be reached otherwise. */
+/* For a checkpoint or a move, all by match/checkpoint.c. From here on nothing is sent, until
+ * redundant_resume. */
 void redundant_suspend(void);
 /* The same for an image of this process alone, after redundant_announce. */
 void redundant_cut(void);
+/* Before the channels resume. fresh: in a new segment. Its view may have processes that were dead in
+ * the one before. This process may be one of them: then it is a copy of another replica of its
+ * rank. */
 void redundant_rejoin(bool fresh);
+/* Looks again which channel reaches each process. */
 void redundant_channels(void);
 void redundant_resume(void);
 
-/* Before the end of MPI: tells everybody that this process needs nothing more. done: everybody who
- * lives has said so, and all that they need has left. Until then progress goes on serving them. */
+/* Before the end of MPI: tells everybody that this process needs nothing more. */
 void redundant_leave(void);
+/* Has everybody who lives said so, and has all that they need left? Until then progress goes on
+ * serving them. */
 bool redundant_left(void *unused);
 
 #endif

@@ -26,10 +26,10 @@ void task_inputs_made(const struct task_record *r, uint64_t *copied);
 /* Somebody has waited for tasks: reads every block that has a copy, so that lost pages are met
  * while their copies hold; then the epoch is another one. */
 void task_inputs_settled(void);
-/* A task without copies begins (1) or ends (-1), which may write anything: meanwhile only what a
- * task declares itself is put back. unseen: from now on such tasks may run without being counted.
- */
+/* A task without copies begins (1) or ends (-1). It may write anything, so meanwhile only what a
+ * task declares itself is put back. */
 void task_inputs_stranger(int change);
+/* From now on such tasks may run without being counted. */
 void task_inputs_unseen(void);
 /* For a page that is lost: calls put(arg, block, length, copy) for every block whose copy holds. No
  * task begins to write one until task_inputs_release(). */

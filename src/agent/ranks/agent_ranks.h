@@ -119,9 +119,10 @@ void agent_hang_start(struct agent *a);
 void agent_hang_stop(struct agent *a);
 /* agent_flip.c: of MSG_INJECT, "flip:…" */
 void agent_flip(struct agent *a, const struct message *m);
-/* agent_weights.c: shadows are to have so much of a core each, in thousandths, and weights see to
- * it. False: no group can be had. place: processes are here, or have other roles, than before. */
+/* agent_weights.c: weights of control groups give each shadow so much of a core, in thousandths.
+ * False: no group can be had, or rate is 0. */
 bool agent_weights_begin(struct agent *a, uint32_t rate);
+/* Other processes are here than before, or they have other roles. */
 void agent_weights_place(struct agent *a);
 void agent_weights_end(struct agent *a);
 /* agent_view.c */
