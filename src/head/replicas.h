@@ -20,9 +20,10 @@ void replicas_say_placement(const struct head *h);
 /* A process was killed (how: "signal 9 (SIGKILL)"). True: all ranks live on in other replicas, and
  * everybody hears of the next view. False: the job has to go back to a checkpoint, or end. */
 bool replicas_survive_death(struct head *h, uint32_t process, const char *how);
-/* The same for a lost node and all processes there; h->lost.why has the reason. */
-bool replicas_survive_node(struct head *h, const struct node *node);
 /* Sends the view as it is now to all processes. */
 void replicas_publish(struct head *h);
+/* As replicas_survive_death, for a lost node and all processes there. h->lost.why has the
+ * reason. */
+bool replicas_survive_node(struct head *h, const struct node *node);
 
 #endif
