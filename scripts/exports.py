@@ -27,7 +27,7 @@ RULES = {
                   # ckpt/files_append.c, files_names.c
                   r"|bind|fallocate(64)?|fcntl(64)?|mmap(64)?|(sem|shm)_(open|unlink)"
                   # ckpt/kernel_ipc.c
-                  r"|inotify_add_watch|listen|mq_open|(msg|sem|shm)(ctl|get)|sem(timed)?op)$",
+                  r"|connect|inotify_add_watch|listen|mq_open|(msg|sem|shm)(ctl|get)|sem(timed)?op)$",
     # and the functions of libomp and libc that it stands before: src/task/omp.c, lock.c
     "libhale_task.so": r"(hale_task|HALE)_|__kmpc_|omp_((un)?set|test)_(nest_)?lock$"
                        r"|pthread_(mutex_(lock|clocklock|timedlock|trylock|unlock)"

@@ -305,6 +305,109 @@ def ranks_that_have_connections_to_each_other_go_on(s):
     expect(s.report()["restarts"] >= 1, s.report())
 
 
+# One rank calls the other one a thousand times, says a number, and has left before that is heard.
+MEETS = """
+import ctypes, os, socket, struct, sys, threading, time
+me, rounds = int(os.environ["HALE_RANK"]), 1000
+# as a library beside the program that may not be stopped for a moment: the other rank's image is taken before
+def library():
+    hale = ctypes.CDLL(None)
+    while True:
+        hale.hale_guest_enter()
+        time.sleep(0.02)
+        hale.hale_guest_leave()
+        time.sleep(0.005)
+def take(number):
+    with door.accept()[0] as end:
+        got = end.recv(4, socket.MSG_WAITALL)
+    if got != struct.pack("I", number):
+        sys.exit("%r has come, and not %d" % (got, number))
+def say(number):
+    while True:
+        with socket.socket(socket.AF_UNIX) as end:
+            try:
+                end.connect("door")
+                return end.sendall(struct.pack("I", number))
+            except (FileNotFoundError, ConnectionRefusedError):
+                time.sleep(0.002)
+if me == 0:
+    door = socket.socket(socket.AF_UNIX)
+    door.bind("door")
+    door.listen()
+else:
+    threading.Thread(target=library, daemon=True).start()
+for i in range(rounds):
+    take(i) if me == 0 else say(i)
+    time.sleep(0.003 * me)
+print(me, rounds)
+"""
+
+
+@test
+def ranks_that_meet_and_part_all_the_time_go_on(s):
+    """What one rank has nothing of any more at its image, the other one had at its own, or not yet."""
+    program = s.write("meets.py", MEETS)
+    kills = [x for k in range(10) for x in ("--inject", f"kill:rank={k % 2},after={0.8 + 0.5 * k:.1f}s")]
+    r = s.hale_run(2, PYTHON, program, options=["--no-mpi", "--ckpt-every", "20ms", "--max-restarts", "20", "--report",
+                                                "report.json", *kills])
+    expect(r.status == 0 and sorted(r.out.splitlines()) == ["0 1000", "1 1000"], r)
+    expect(s.report()["restarts"] >= 1, s.report())
+
+
+# The second one says its first number while only the first one stands still already.
+MEETS_ONCE = """
+import ctypes, os, socket, sys, threading, time
+me = int(os.environ["HALE_RANK"])
+def wait_for(name):
+    while not os.path.exists(name):
+        time.sleep(0.005)
+def library():
+    wait_for("hold")
+    hale = ctypes.CDLL(None)
+    hale.hale_guest_enter()
+    open("held", "w").close()
+    time.sleep(3)
+    hale.hale_guest_leave()
+def take():
+    with door.accept()[0] as end:
+        return end.recv(9)
+def say(number):
+    with socket.socket(socket.AF_UNIX) as end:
+        end.connect("door")
+        end.sendall(number)
+door = socket.socket(socket.AF_UNIX)
+if me == 0:
+    door.bind("door")
+    door.listen()
+    open("there", "w").close()
+    got = take()
+    print(got, take() if got == b"first" else "", flush=True)
+else:
+    threading.Thread(target=library).start()
+    wait_for("held")
+    time.sleep(2)
+    say(b"first")
+    wait_for("go")
+    say(b"second")
+"""
+
+
+@test
+def ranks_that_meet_for_the_first_time_in_a_checkpoint_lose_nothing(s):
+    program = s.write("once.py", MEETS_ONCE)
+    job = s.hale_start(2, PYTHON, program, options=["--no-mpi"])
+    job.until(lambda: os.path.exists(s.path("there")), "the program")
+    s.write("hold", "")
+    job.until(lambda: os.path.exists(s.path("held")), "the moment in which the other one may not be stopped")
+    job.checkpoint()
+    os.kill(job.ranks(2)[0], signal.SIGKILL)
+    job.until(lambda: (j := job.info()) and j["restarts"] == 1 and all(r["state"] == "running" for r in j["ranks"]),
+              "the ranks run again")
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "b'first' b'second'\n", r)
+
+
 STRANGER = """
 #include <sys/ipc.h>
 #include <sys/shm.h>

@@ -8,6 +8,7 @@
 #undef _FILE_OFFSET_BITS
 #include "ckpt/files.h"
 #include "ckpt/files_replicas.h"
+#include "ckpt/kernel_ipc.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -108,6 +109,7 @@ static inline int open_any(int dir, const char *path, int flags, mode_t mode)
 	if (UNLIKELY(files_replicated) && files_change(flags) &&
 	    flags & (O_APPEND | O_TRUNC | O_EXCL))
 		return files_replicas_open(dir, path, flags, mode, open_once);
+	kernel_ipc_opens(dir, path);
 	int fd = open_once(dir, path, flags, mode);
 	if (UNLIKELY(files_replicated))
 		files_replicas_forget(fd);
@@ -234,6 +236,7 @@ static FILE *fopen_any(const char *path, const char *mode, FILE *again)
 	}
 	if (!journal_on)
 		flags = O_RDONLY;
+	kernel_ipc_opens(AT_FDCWD, path);
 	if (!files_change(flags)) {
 		FILE *f = again ? libc.freopen(path, mode, again) : libc.fopen(path, mode);
 		if (UNLIKELY(files_replicated) && f)

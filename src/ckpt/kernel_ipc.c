@@ -2,7 +2,10 @@
 /* Functions of libc by which a program uses what the kernel keeps beside descriptors: System V
  * objects, names of POSIX message queues, watches of inotify. What an image needs to know of them
  * is noted here, since the kernel does not tell it later; and what is made since a checkpoint goes
- * into the journal, so that a rollback takes it away. */
+ * into the journal, so that a rollback takes it away.
+ *
+ * Two ranks may meet by such an object, a connection or a named pipe, and part again, between the
+ * images of a checkpoint, which nobody sees later. So each says before that it may. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,9 +17,11 @@
 #include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "ckpt/kernel_ipc.h"
 #include "ckpt/rank.h"
+#include "ckpt/rank_private.h"
 #include "image/frame.h"
 #include "image/image.h"
 #include "image/sys.h"
@@ -27,7 +32,9 @@
 
 static struct {
 	mqd_t (*mq_open)(const char *, int, ...);
+	int (*connect)(int, const struct sockaddr *, socklen_t);
 } libc;
+static _Atomic bool may_share; /* in images, too */
 
 void kernel_ipc_init(void)
 {
@@ -35,6 +42,7 @@ void kernel_ipc_init(void)
 	void *handle = f ? NULL : dlopen("librt.so.1", RTLD_LAZY | RTLD_NOLOAD);
 
 	*(void **)&libc.mq_open = handle ? dlsym(handle, "mq_open") : f;
+	*(void **)&libc.connect = dlsym(RTLD_NEXT, "connect");
 }
 
 static long result(long rc)
@@ -43,6 +51,37 @@ static long result(long rc)
 		return rc;
 	errno = (int)-rc;
 	return -1;
+}
+
+/* ---- meeting other ranks ---- */
+
+static void note_may_share(void)
+{
+	atomic_store(&may_share, true);
+	if (link_is_ours())
+		atomic_store(&link_self()->mailbox->may_share, 1);
+}
+
+bool kernel_ipc_may_share(void)
+{
+	return atomic_load(&may_share) || image_ipc_is_used();
+}
+
+void kernel_ipc_opens(int dir, const char *path)
+{
+	struct stat st = {0};
+
+	if (!atomic_load(&may_share) && link_is_ours() && link_self()->segment->nhere > 1 &&
+	    !sys(SYS_newfstatat, dir, path, &st, 0) && S_ISFIFO(st.st_mode))
+		note_may_share();
+}
+
+/* The library's own connections are none of the program's. */
+static void note_socket(int family)
+{
+	if (!guard_inside && !guest_inside &&
+	    (family == AF_UNIX || family == AF_INET || family == AF_INET6))
+		note_may_share();
 }
 
 /* ---- numbers of System V objects ---- */
@@ -79,11 +118,10 @@ static int get_noted(int kind, int key, size_t size, int flags)
 	bool made;
 
 	hale_guest_enter();
+	note_may_share();
 	long id = get_or_make(kind, key, size, flags, &made);
 	if (!sys_failed(id)) {
 		image_ipc_used(kind, (int)id);
-		if (link_self()->mailbox)
-			atomic_store(&link_self()->mailbox->uses_ipc, 1);
 		if (made && journal_on)
 			journal_ipc_made(kind, (int)id, key);
 	}
@@ -214,14 +252,23 @@ API mqd_t mq_open(const char *name, int flags, ...)
  * keep the port from a restart for a minute. */
 API int listen(int fd, int backlog)
 {
-	long rc = sys(SYS_listen, fd, backlog);
 	int family = 0, one = 1;
 	unsigned len = sizeof(family);
 
-	if (!rc && journal_wanted() &&
-	    !sys(SYS_getsockopt, fd, SOL_SOCKET, SO_DOMAIN, &family, &len) && family != AF_UNIX)
+	sys(SYS_getsockopt, fd, SOL_SOCKET, SO_DOMAIN, &family, &len);
+	note_socket(family);
+	long rc = sys(SYS_listen, fd, backlog);
+	if (!rc && journal_wanted() && family && family != AF_UNIX)
 		sys(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	return (int)result(rc);
+}
+
+API int connect(int fd, const struct sockaddr *to, socklen_t len)
+{
+	if (to && len >= sizeof(to->sa_family))
+		note_socket(to->sa_family);
+	return libc.connect ? libc.connect(fd, to, len)
+			    : (int)result(sys(SYS_connect, fd, to, len));
 }
 
 /* ---- inotify ---- */

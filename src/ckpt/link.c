@@ -14,6 +14,7 @@
 
 #include "base/packets.h"
 #include "base/yield.h"
+#include "ckpt/kernel_ipc.h"
 #include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
@@ -90,7 +91,7 @@ static int connect_agent(struct error *err)
 		error_sys(err, HALE_ERR_SYSTEM, "can't make a socket to the agent");
 		return -1;
 	}
-	if (connect(fd, (struct sockaddr *)&sa,
+	if (syscall(SYS_connect, fd, (struct sockaddr *)&sa,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
 		int why = errno;
 		error_sys(err, HALE_ERR_NODE, "can't reach the agent of this job at @%s",
@@ -271,7 +272,7 @@ static void mailbox_take(void)
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	self.pid = getpid();
 	atomic_store(&m->pid, self.pid);
-	atomic_store(&m->uses_ipc, image_ipc_is_used());
+	atomic_store(&m->may_share, kernel_ipc_may_share());
 	inject_read_mailbox();
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ static int connect_to(const char *name, struct error *err)
 	}
 	memcpy(sa.sun_path + 1, name + 1, n);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&sa,
+	if (fd < 0 || syscall(SYS_connect, fd, (struct sockaddr *)&sa,
 			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
 		error_sys(err, HALE_ERR_LINK, "can't connect to %s for the copy's stream", name);
 		if (fd >= 0)

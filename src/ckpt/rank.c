@@ -24,6 +24,7 @@ static struct ckpt_participant *participants, **participants_end = &participants
 
 /* One thread of this process is doing a checkpoint; another one has come to do it meanwhile. */
 enum { PLACE_FREE, PLACE_TAKEN, PLACE_WANTED };
+enum { TOGETHER_S = 10 };
 static _Atomic int coordinating;
 static uint32_t last_id; /* newest checkpoint taken, in this life or the one before */
 static bool last_restored;
@@ -167,12 +168,15 @@ static bool together_wait(const _Atomic uint64_t *word, uint32_t id, uint32_t co
 	return false;
 }
 
-/* The other ranks of this node. */
-static const struct image_beside *together_beside(void)
+/* Of the image under way, and in it: the other ranks of this node; has it what they may have, too?
+ */
+static struct image_beside beside;
+
+static struct image_beside *together_beside(void)
 {
-	static struct image_beside beside;
 	const struct link *l = link_self();
 	beside.count = 0;
+	beside.shared = false;
 	for (uint32_t p = 0; p < l->nprocesses && beside.count < IMAGE_TREE_MAX; p++) {
 		int32_t pid = segment_here(l->segment, p)
 				  ? atomic_load(&segment_mailbox(l->segment, p)->pid)
@@ -189,6 +193,7 @@ static int together_claim(int kind, int id)
 	_Atomic uint64_t *claim = link_self()->segment->claim;
 	uint64_t round = (uint64_t)asked.id << 36;
 	uint64_t key = round | (uint64_t)kind << 32 | (uint32_t)id;
+	beside.shared = true;
 	for (size_t i = 0; i < SEGMENT_CLAIMS; i++) {
 		uint64_t seen = atomic_load(&claim[i]);
 		while (seen >> 36 != round >> 36)
@@ -200,20 +205,25 @@ static int together_claim(int kind, int id)
 	return -1;
 }
 
-/* In a process that has come back: nobody runs on before all have put back what they share. */
+/* In a process that has come back: nobody runs on before all have put back what they share. Those
+ * that have had something together once, and by now nothing, may be on different nodes; and what
+ * one of them is about to call is there again when all are back. */
 static void together_restored(const struct rank_note *note)
 {
 	struct segment *s = link_self()->segment;
-	if (!note->together)
+	uint64_t deadline = clock_ns() + TOGETHER_S * 1000000000ull;
+	atomic_fetch_add(&s->together_back, 1);
+	if (!note->together || (!beside.shared && s->nhere < note->together))
 		return;
 	if (s->nhere < note->together) {
-		log_warn("rank %u can't go on: ranks that share System V objects were on one node, "
-			 "and are not any more",
+		log_warn("rank %u can't go on: ranks that share System V objects, connections or "
+			 "named pipes were on one node, and are not any more",
 			 note->rank);
 		_exit(EXIT_UNRECOVERED);
 	}
-	atomic_fetch_add(&s->together_back, 1);
-	for (int round = 0; atomic_load(&s->together_back) < note->together; round++)
+	for (int round = 0; atomic_load(&s->together_back) < note->together &&
+			    (beside.shared || clock_ns() < deadline);
+	     round++)
 		link_wait_step(round);
 	image_ipc_together();
 }
@@ -361,6 +371,25 @@ static bool children_stop(const struct rank_note *note, struct error *err)
 	return tree_stop(&params, err) == HALE_OK;
 }
 
+/* Ranks that have begun since the agent has looked to have something together would have images of
+ * different moments. Each says so before it does, so one that has been met by another knows. */
+static bool have_met(struct error *err)
+{
+	const struct link *l = link_self();
+	uint32_t count = 0;
+	if (asked.flags & (CKPT_TOGETHER | CKPT_STOP))
+		return false;
+	for (uint32_t p = 0; p < l->nprocesses; p++)
+		count += segment_here(l->segment, p) &&
+			 atomic_load(&segment_mailbox(l->segment, p)->may_share);
+	if (count <= atomic_load(&l->segment->together_known))
+		return false;
+	error_set(err, HALE_ERR_AGAIN,
+		  "ranks of its node have just begun with System V objects, connections or named "
+		  "pipes, which they may have together");
+	return true;
+}
+
 /* The checkpoint was given up. */
 static void let_go(void)
 {
@@ -380,7 +409,7 @@ static void checkpoint_run(uint64_t began_ns)
 	uint64_t image_ns = 0;
 	bool fresh = true; /* a new segment */
 
-	if (has_finalized(&err) || !children_stop(&note, &err)) {
+	if (has_finalized(&err) || have_met(&err) || !children_stop(&note, &err)) {
 		last_id = id;
 		tell_failed(id, &err);
 		return;

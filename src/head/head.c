@@ -110,8 +110,7 @@ static void begin_job(struct head *h, uint32_t rank)
 
 static void rank_done(struct head *h, uint32_t rank)
 {
-	if (!h->o->no_mpi)
-		checkpoint_abandon_open(h, "a rank has ended");
+	checkpoint_rank_done(h, rank);
 	migrate_give_up(h, "a rank has ended");
 	head_profile_turn(h);
 	head_all_gone_soon(h);

@@ -356,6 +356,7 @@ static hale_status_t collect(struct capture *c, struct error *err)
 				   .own_count = engine.own_count,
 				   .beside = c->params.beside ? c->params.beside->pid : NULL,
 				   .beside_count = c->params.beside ? c->params.beside->count : 0,
+				   .shared = c->params.beside ? &c->params.beside->shared : NULL,
 				   .save_max = capture_save_max()};
 	memcpy(c->fds.stream, engine.stream, sizeof(engine.stream));
 	if (tree_now()) {

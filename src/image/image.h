@@ -76,7 +76,7 @@ struct image_params {
 	void *arg;
 	/* Other ranks whose images are of the same moment, or NULL. Of System V objects: does this
 	 * one save it? 1: it does, 0: another one does, -1: nobody can tell */
-	const struct image_beside *beside;
+	struct image_beside *beside;
 	int (*claim)(int kind, int id);
 	const struct live_round *live; /* into a stream instead of path (live.h); NULL: a file */
 };

@@ -88,6 +88,9 @@ struct segment {
 	_Atomic uint64_t together __attribute__((aligned(CACHE_LINE)));
 	_Atomic uint64_t together_taken;
 	_Atomic uint32_t together_back;
+	/* ranks here of which mailbox.may_share was known when the agent asked for a checkpoint
+	 * without CKPT_TOGETHER: where more are by now, its images may not fit together */
+	_Atomic uint32_t together_known;
 	/* objects that some rank saves: the checkpoint's id in the upper bits, then kind and number
 	 */
 	_Atomic uint64_t claim[SEGMENT_CLAIMS];
@@ -147,7 +150,8 @@ struct mailbox {
 	_Atomic uint32_t net_open; /* 1: it has sockets of its own now and then, none in an image */
 	_Atomic uint32_t net_lost; /* times that a peer's host didn't answer for a while */
 	_Atomic int32_t net_peer;  /* that peer, the last time */
-	_Atomic uint32_t uses_ipc; /* 1: it has asked the kernel for System V objects */
+	_Atomic uint32_t may_share; /* 1: it has asked for what ranks may have together: System V
+				     * objects, connections, named pipes. Set before it does */
 	_Atomic uint32_t net_strangers; /* connections that weren't of this job, turned away */
 	_Atomic uint64_t bell_name; /* asleep on descriptors: the five characters of the datagram
 				     * socket that wakes it (segment.c); 0: on bell only */

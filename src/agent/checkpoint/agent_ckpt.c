@@ -66,24 +66,26 @@ static bool beside_fill(struct agent *a, struct image_beside *beside)
 	return a->setup.degree == 1 && beside->count > 1;
 }
 
-/* The kernel tells of some uses only, so two ranks that have asked for objects may share them. With
- * child processes they may only if they must: children run on before all ranks have come back. */
+/* The kernel tells of some uses only, and of none that is over. So two ranks that have asked once
+ * for what they may have together may do so at any time. With child processes they may only if
+ * they must: children run on before all ranks have come back. */
 static bool ranks_share(struct agent *a)
 {
 	struct image_beside beside;
 	const struct image_tree none = {.beside = &beside};
 	struct error err;
 	uint32_t users = 0;
+	bool several = beside_fill(a, &beside);
 
-	if (!beside_fill(a, &beside) || (!image_ipc_any() && !a->ckpt.connected))
-		return false;
-	for (uint32_t r = 0; r < a->setup.nranks; r++) {
-		if (a->ranks[r].pid == 0)
-			continue;
-		users += atomic_load(&agent_mailbox(a, r)->uses_ipc) != 0;
-		image_check_ipc(a->ranks[r].member, &none, &err);
+	for (uint32_t r = 0; several && r < a->setup.nranks; r++) {
+		users += agent_has(a, r) && atomic_load(&agent_mailbox(a, r)->may_share);
+		if (a->ranks[r].pid > 0)
+			image_check_ipc(a->ranks[r].member, &none, &err);
 	}
-	return a->ckpt.connected || beside.shared || (users > 1 && !a->ckpt.children);
+	atomic_store(&a->view.segment->together_known,
+		     several && users <= 1 ? users : UINT32_MAX);
+	return several &&
+	       (a->ckpt.connected || beside.shared || (users > 1 && !a->ckpt.children));
 }
 
 static uint32_t ranks_asked(const struct agent *a)

@@ -402,6 +402,17 @@ void checkpoint_abandon_open(struct head *h, const char *why)
 		checkpoint_abandon(h, why);
 }
 
+/* Without MPI its image counts, where it has one: its part says how the rank has ended. Else others
+ * may stand still until all of its node have stopped. */
+void checkpoint_rank_done(struct head *h, uint32_t rank)
+{
+	const struct checkpoint *c = &h->ckpt;
+
+	if (!h->o->no_mpi || (c->phase == CKPT_CAPTURING && rank < h->nranks &&
+			      c->ranks[rank].asked && !c->ranks[rank].resumed))
+		checkpoint_abandon_open(h, "a rank has ended");
+}
+
 void checkpoint_replica_died(struct head *h)
 {
 	struct checkpoint *c = &h->ckpt;

@@ -113,6 +113,8 @@ void checkpoint_abandon(struct head *h, const char *why);
 void checkpoint_replica_died(struct head *h);
 /* But not if all images are there and only the manifest is on its way to the disk. */
 void checkpoint_abandon_open(struct head *h, const char *why);
+/* A rank has ended as it should. */
+void checkpoint_rank_done(struct head *h, uint32_t rank);
 /* checkpoint_auto.c: the timer of checkpoints that nobody asks for begins; anew after one has been
  * completed. */
 void checkpoint_interval_start(struct head *h);
