@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* mpiio_gaps FILE [PIECES [other]]: all ranks write small pieces that lie between each other, with gaps that nobody
- * writes. Prints how many bytes are wrong, and how many system calls wrote. other: rank 1 has the file open once more. */
+/* mpiio_gaps FILE [PIECES [other]]: all ranks write small pieces that lie between each other, with
+ * gaps that nobody writes. Prints how many bytes are wrong, and how many system calls wrote. other:
+ * rank 1 has the file open once more. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
