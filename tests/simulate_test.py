@@ -49,7 +49,7 @@ def a_head_that_comes_when_the_job_has_ended_ends_as_it_has(s):
 @test
 def a_head_that_finds_no_record_of_the_ranks_ends_them(s):
     """The disk was full when they were started: it waited for ever for their end."""
-    return simulate(s, "--seed", 100003858, "--no-swarm")
+    return simulate(s, "--runs", 300, "--kinds", "fill-disk,kill-head")
 
 
 @test
