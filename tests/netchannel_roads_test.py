@@ -60,7 +60,7 @@ def of_several_addresses_one_that_leads_there_is_found(s):
 def while_it_runs(s, what, undo, timeout=2, rounds=400):
     expected = storm_alone(s, rounds)
     with Nodes(s, 2) as nodes:
-        job = nodes.start(4, 2, s.path("storm"), rounds, env={"HALE_NET_TIMEOUT": str(timeout)})
+        job = nodes.start(4, 2, s.path("storm"), rounds, env={"HALE_NET_TIMEOUT": f"{1000 * timeout}ms"})
         job.until_output("round 100:")
         what(nodes)
         time.sleep(3)  # what it does to the job is the test's subject
@@ -146,6 +146,14 @@ def a_checkpoint_of_full_sockets_is_gone_back_to(s):
     s.write("go", "")
     r = job.wait()
     expect(r.status == 0 and r.out == "posted\n0 wrong\n", r)
+
+
+@test
+def a_timeout_that_is_none_is_refused(s):
+    exe = s.compile("flood")
+    for wrong in "soon", "2 parsecs", "0", "1ms", "1d":
+        r = s.hale_run(2, exe, 10, 1, env={"HALE_NET": "all", "HALE_NET_TIMEOUT": wrong})
+        expect(r.status != 0 and f"HALE_NET_TIMEOUT={wrong}: say a time" in r.err, r)
 
 
 @test

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/units.h"
 #include "base/yield.h"
 #include "channel/carry/carry.h"
 #include "channel/net/internal.h"
@@ -62,6 +63,9 @@ static const struct wire_calls calls = {
 
 /* ---- open and close ---- */
 
+#define TIMEOUT_LEAST 0.1 /* seconds */
+#define TIMEOUT_MOST  3600.
+
 /* HALE_NET=all: also ranks of this node are reached over the network. For tests, and for measuring.
  */
 static bool everybody_is(void)
@@ -89,12 +93,19 @@ static void places_look(void)
 	}
 }
 
-/* HALE_NET_TIMEOUT=SECONDS: silence after which a connection counts as broken. */
-static uint64_t timeout_ns(void)
+/* HALE_NET_TIMEOUT=TIME: silence after which a connection counts as broken. */
+static bool timeout_take(uint64_t *ns, struct error *err)
 {
 	const char *wanted = getenv("HALE_NET_TIMEOUT");
-	long seconds = wanted ? atol(wanted) : 0;
-	return (seconds > 0 ? (uint64_t)seconds : NET_TIMEOUT_S) * 1000000000u;
+	double seconds = NET_TIMEOUT_S;
+	if (wanted && (!units_parse_seconds(wanted, &seconds) || seconds < TIMEOUT_LEAST ||
+		       seconds > TIMEOUT_MOST)) {
+		error_set(err, HALE_ERR_ARGUMENT,
+			  "HALE_NET_TIMEOUT=%s: say a time from 100ms to 1h, as in 30s", wanted);
+		return false;
+	}
+	*ns = (uint64_t)(seconds * 1e9);
+	return true;
 }
 
 /* What is published: the wire's name, and what it says itself. */
@@ -118,7 +129,8 @@ static hale_status_t wire_start(struct error *err)
 {
 	char why[WIRE_WHY];
 	int fd[WIRE_FDS];
-	if (!net.wire && !(net.wire = net_load(err)))
+	uint64_t timeout_ns;
+	if ((!net.wire && !(net.wire = net_load(err))) || !timeout_take(&timeout_ns, err))
 		return err->code;
 	/* before there is a socket that a checkpoint could stumble over, and for good: whoever
 	 * rings bells of sleepers on descriptors has one for a moment */
@@ -129,7 +141,7 @@ static hale_status_t wire_start(struct error *err)
 				 .secret = segment_secret(link_self()->segment),
 				 .encrypt = link_self()->segment->net_encrypt,
 				 .one_host = link_self()->segment->one_host,
-				 .timeout_ns = timeout_ns()};
+				 .timeout_ns = timeout_ns};
 	if (!net.wire->open(&self, &calls, why))
 		return error_set(err, HALE_ERR_LINK, "rank %u can't open the network: %s", net.rank,
 				 why);
