@@ -34,7 +34,6 @@ static struct {
 	mqd_t (*mq_open)(const char *, int, ...);
 	int (*connect)(int, const struct sockaddr *, socklen_t);
 } libc;
-static _Atomic bool may_share; /* in images, too */
 
 void kernel_ipc_init(void)
 {
@@ -55,25 +54,13 @@ static long result(long rc)
 
 /* ---- meeting other ranks ---- */
 
-static void note_may_share(void)
-{
-	atomic_store(&may_share, true);
-	if (link_is_ours())
-		atomic_store(&link_self()->mailbox->may_share, 1);
-}
-
-bool kernel_ipc_may_share(void)
-{
-	return atomic_load(&may_share) || image_ipc_is_used();
-}
-
 void kernel_ipc_opens(int dir, const char *path)
 {
 	struct stat st = {0};
 
-	if (!atomic_load(&may_share) && link_is_ours() && link_self()->segment->nhere > 1 &&
+	if (!link_may_share() && link_is_ours() && link_self()->segment->nhere > 1 &&
 	    !sys(SYS_newfstatat, dir, path, &st, 0) && S_ISFIFO(st.st_mode))
-		note_may_share();
+		link_note_may_share();
 }
 
 /* The library's own connections are none of the program's. */
@@ -81,7 +68,7 @@ static void note_socket(int family)
 {
 	if (!guard_inside && !guest_inside &&
 	    (family == AF_UNIX || family == AF_INET || family == AF_INET6))
-		note_may_share();
+		link_note_may_share();
 }
 
 /* ---- numbers of System V objects ---- */
@@ -118,7 +105,7 @@ static int get_noted(int kind, int key, size_t size, int flags)
 	bool made;
 
 	hale_guest_enter();
-	note_may_share();
+	link_note_may_share();
 	long id = get_or_make(kind, key, size, flags, &made);
 	if (!sys_failed(id)) {
 		image_ipc_used(kind, (int)id);

@@ -4,12 +4,8 @@
 #ifndef HALE_CKPT_KERNEL_IPC_H
 #define HALE_CKPT_KERNEL_IPC_H
 
-#include <stdbool.h>
-
 /* Once, early. */
 void kernel_ipc_init(void);
-/* Has this process, in this life or the one before, asked for what ranks may have together? */
-bool kernel_ipc_may_share(void);
 /* Before a file of that name is opened: it may be a named pipe. */
 void kernel_ipc_opens(int dir, const char *path);
 

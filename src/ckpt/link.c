@@ -14,7 +14,6 @@
 
 #include "base/packets.h"
 #include "base/yield.h"
-#include "ckpt/kernel_ipc.h"
 #include "ckpt/migrate.h"
 #include "ckpt/rank_private.h"
 #include "image/image.h"
@@ -253,6 +252,20 @@ bool link_is_ours(void)
 	return self.pid == getpid();
 }
 
+static _Atomic bool may_share; /* in images, too */
+
+void link_note_may_share(void)
+{
+	atomic_store(&may_share, true);
+	if (link_is_ours())
+		atomic_store(&self.link.mailbox->may_share, 1);
+}
+
+bool link_may_share(void)
+{
+	return atomic_load(&may_share) || image_ipc_is_used();
+}
+
 void link_show_fds(void)
 {
 	struct mailbox *m = self.link.mailbox;
@@ -272,7 +285,7 @@ static void mailbox_take(void)
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	self.pid = getpid();
 	atomic_store(&m->pid, self.pid);
-	atomic_store(&m->may_share, kernel_ipc_may_share());
+	atomic_store(&m->may_share, link_may_share());
 	inject_read_mailbox();
 }
 

@@ -38,6 +38,10 @@ bool link_address_from_env(struct link_address *address);
 void link_address_set(const struct link_address *address);
 /* Is this process the one that has joined the job, and not a child of it? */
 bool link_is_ours(void);
+/* This process asks for what ranks may have together; has it, in this life or the one before?
+ * (docs/coordinated-checkpoint.md, 'What ranks of a node share') */
+void link_note_may_share(void);
+bool link_may_share(void);
 /* Tells the agent, through the mailbox, which descriptors are the library's. */
 void link_show_fds(void);
 /* Where the agent is found now. */
