@@ -408,6 +408,46 @@ def ranks_that_meet_for_the_first_time_in_a_checkpoint_lose_nothing(s):
     expect(r.status == 0 and r.out == "b'first' b'second'\n", r)
 
 
+# Two named pipes, one each way, with words in both whenever a checkpoint comes.
+PIPES = """
+import os, struct, time
+me, ahead, rounds = int(os.environ["HALE_RANK"]), 5, 500
+for name in "there", "back":
+    try:
+        os.mkfifo(name)
+    except FileExistsError:
+        pass
+if me == 0:
+    out, into = open("there", "wb", buffering=0), open("back", "rb", buffering=0)
+else:
+    into, out = open("there", "rb", buffering=0), open("back", "wb", buffering=0)
+total = 0
+for i in range(rounds + ahead):
+    if i < rounds:
+        out.write(struct.pack("I", i * i + 7 * me))
+    if i >= ahead:
+        total = (total * 31 + struct.unpack("I", into.read(4))[0]) % 1000003
+    time.sleep(0.003 if me else 0.002)
+out.close()
+print(me, total, into.read(1), flush=True)
+"""
+
+
+@test
+def ranks_that_have_named_pipes_together_go_on(s):
+    for f in ("alone", "killed"):
+        os.mkdir(s.path(f))
+    program = s.write("pipes.py", PIPES)
+    alone = s.hale_run(2, PYTHON, program, options=["--no-mpi", "--ckpt-every", "off", "--wdir", s.path("alone")])
+    expect(alone.status == 0 and alone.out.count("b''") == 2, alone)
+    r = s.hale_run(2, PYTHON, program, options=["--no-mpi", "--ckpt-every", "100ms", "--wdir", s.path("killed"), "--report",
+                                                "report.json", "--inject", "kill:rank=0,after=1s", "--inject",
+                                                "kill:rank=1,after=1.9s"])
+    expect(r.status == 0 and sorted(r.out.splitlines()) == sorted(alone.out.splitlines()), alone, r)
+    expect(all(k["rolled_back_to"] > 0 for k in s.report()["failures"]), s.report(), r)
+    expect(s.report()["restarts"] >= 1, s.report())
+
+
 STRANGER = """
 #include <sys/ipc.h>
 #include <sys/shm.h>

@@ -110,7 +110,7 @@ static hale_status_t check_shared(struct agent *a, uint32_t rank, const struct i
 		return error_set(err, HALE_ERR_AGAIN,
 				 "it has %s together with another rank, while ranks have child "
 				 "processes",
-				 connected ? "a connection" : "System V objects");
+				 connected ? "a connection or a named pipe" : "System V objects");
 	return status;
 }
 

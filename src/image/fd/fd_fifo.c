@@ -4,6 +4,10 @@
  * One that a process outside has open can't be captured: what that sends or takes can't be undone.
  * It is looked for from outside, before anything stops.
  *
+ * One that several ranks have open, whose images are of the same moment, is in all of these images;
+ * what is in it is in that of the rank with the smallest id. Each rank opens it by its name again,
+ * and none runs on before all have.
+ *
  * Whether a reader is told that all writers have left depends on what it has seen: one that was
  * opened before any writer came is not. So where the image has no writer, there is none either when
  * a reader is opened again. */
@@ -17,7 +21,9 @@
 #include "image/fd/fd.h"
 #include "image/tree/tree.h"
 
-enum { NAMELESS = 1, LEFT = 2 }; /* b: it has no name; its reader knows that writers have left */
+/* b: it has no name; its reader knows that writers have left; what is in it is in the image of
+ * another rank */
+enum { NAMELESS = 1, LEFT = 2, ELSEWHERE = 4 };
 enum { TRIES = 250, REOPENED = O_ACCMODE | O_NONBLOCK | O_DIRECT | O_APPEND | O_NOATIME };
 #define PAUSE_NS 20000000
 
@@ -26,7 +32,7 @@ static bool match(const struct fd_table *t, const struct fd_probe *p)
 	return S_ISFIFO(p->st.st_mode) && p->link[0] == '/';
 }
 
-static bool has_it(int pid, const struct stat *of)
+static bool has_it(int pid, const struct stat *of, bool opened)
 {
 	char path[64];
 	struct fd_dir dir;
@@ -39,13 +45,35 @@ static bool has_it(int pid, const struct stat *of)
 		fmt_print(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
 		found = !sys(SYS_newfstatat, AT_FDCWD, path, &st, 0) && st.st_ino == of->st_ino &&
 			st.st_dev == of->st_dev;
+		/* the link's mode says what it was opened for: of a mere name (O_PATH) nothing */
+		if (found && opened)
+			found = !sys(SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) &&
+				st.st_mode & (S_IRUSR | S_IWUSR);
 	}
 	fd_dir_close(&dir);
 	return found;
 }
 
-int fd_find_stranger(const struct fd_table *t, const struct fd_probe *p,
-		     struct tree_process *stranger)
+static bool is_beside(const struct fd_table *t, int pid)
+{
+	for (size_t i = 0; i < t->beside_count; i++)
+		if (t->beside[i] == pid)
+			return true;
+	return false;
+}
+
+/* Has another rank it open, with an id below this one? */
+static bool beside_has(const struct fd_table *t, const struct fd_probe *p, int below)
+{
+	for (size_t i = 0; i < t->beside_count; i++)
+		if (t->beside[i] < below && !fd_tree_holds(t, t->beside[i]) &&
+		    has_it(t->beside[i], &p->st, true))
+			return true;
+	return false;
+}
+
+static int find_stranger(const struct fd_table *t, const struct fd_probe *p, bool ranks_too,
+			 struct tree_process *stranger)
 {
 	struct fd_dir dir = {
 	    .dir = (int)sys(SYS_openat, AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -53,11 +81,33 @@ int fd_find_stranger(const struct fd_table *t, const struct fd_probe *p,
 	if (dir.dir < 0)
 		return 0;
 	for (int pid; !found && (pid = fd_dir_next(&dir)) >= 0;)
-		if (pid > 0 && !fd_tree_holds(t, pid) && has_it(pid, &p->st) &&
-		    tree_look(pid, stranger))
+		if (pid > 0 && !fd_tree_holds(t, pid) && (ranks_too || !is_beside(t, pid)) &&
+		    has_it(pid, &p->st, false) && tree_look(pid, stranger))
 			found = pid;
 	fd_dir_close(&dir);
 	return found;
+}
+
+int fd_find_stranger(const struct fd_table *t, const struct fd_probe *p,
+		     struct tree_process *stranger)
+{
+	return find_stranger(t, p, true, stranger);
+}
+
+/* From outside, before anything stops. A pipe without a name can't be met by ranks. */
+static hale_status_t look_from_outside(const struct fd_table *t, const struct fd_probe *p,
+				       struct error *err)
+{
+	struct tree_process stranger;
+	if (find_stranger(t, p, p->deleted, &stranger))
+		return error_set(
+		    err, HALE_ERR_UNSUPPORTED,
+		    "descriptor %d (%s) is a named pipe that process %d (%s) has open, "
+		    "too, which is not captured with it; close it before the checkpoint",
+		    p->fd, p->link, (int)stranger.pid, stranger.name);
+	if (!p->deleted && t->shared && beside_has(t, p, INT32_MAX))
+		*t->shared = true;
+	return HALE_OK;
 }
 
 static bool is_same(const struct fd_record *a, const struct fd_record *b)
@@ -104,7 +154,6 @@ static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, 
 static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
 			     struct error *err)
 {
-	struct tree_process stranger;
 	struct pollfd look = {.fd = p->fd, .events = POLLIN};
 	const struct timespec now = {0, 0};
 	if (!fd_add_text(t, r, p->link, strlen(p->link) + 1))
@@ -118,20 +167,18 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 		return p->deleted
 			   ? fd_refuse(p, "a name (O_PATH) of a named pipe that is gone", err)
 			   : HALE_OK;
-	if (t->other && fd_find_stranger(t, p, &stranger))
-		return error_set(
-		    err, HALE_ERR_UNSUPPORTED,
-		    "descriptor %d (%s) is a named pipe that process %d (%s) has open, "
-		    "too, which is not captured with it; close it before the checkpoint",
-		    p->fd, p->link, (int)stranger.pid, stranger.name);
 	if (t->other)
-		return HALE_OK;
+		return look_from_outside(t, p, err);
 	long capacity = sys(SYS_fcntl, p->fd, F_GETPIPE_SZ);
 	r->a = capacity > 0 ? (uint64_t)capacity : 0;
 	if ((r->open_flags & O_ACCMODE) == O_RDONLY &&
 	    sys(SYS_ppoll, &look, 1, &now, NULL, 0) > 0 && look.revents & POLLHUP)
 		r->b |= LEFT;
-	return save_content(t, p, r, err);
+	if (!p->deleted && t->shared && beside_has(t, p, INT32_MAX))
+		*t->shared = true;
+	if (!p->deleted && beside_has(t, p, (int)sys(SYS_getpid)))
+		r->b |= ELSEWHERE;
+	return r->b & ELSEWHERE ? HALE_OK : save_content(t, p, r, err);
 }
 
 /* ---- restore ---- */
@@ -159,9 +206,14 @@ static long name_open(const struct fd_record *r, const char *path)
 	if (nameless)
 		fd_nameless_path(name, sizeof(name), path);
 	long rc = nameless ? -ENOENT : sys(SYS_newfstatat, AT_FDCWD, name, &st, 0);
-	if (rc == -ENOENT)
+	bool made = rc == -ENOENT;
+	if (made)
 		rc = name_make(name, r);
-	else if (!rc && !S_ISFIFO(st.st_mode))
+	if (made && rc == -EEXIST) { /* another rank was faster */
+		rc = sys(SYS_newfstatat, AT_FDCWD, name, &st, 0);
+		made = false;
+	}
+	if (!made && !rc && !S_ISFIFO(st.st_mode))
 		rc = -EEXIST;
 	long fd = rc ? rc : sys(SYS_openat, AT_FDCWD, name, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (nameless && !rc)
@@ -195,7 +247,9 @@ static long reopen(int fd, uint32_t flags)
 int fd_fifo_make(const struct fd_record *r, const char *path, bool has_writers, const void *data,
 		 size_t len, struct error *err)
 {
-	long fd = open_empty(r, path), rc = fd < 0 ? fd : 0;
+	/* the rank that saved what is in it may have put that back already */
+	long fd = r->b & ELSEWHERE ? name_open(r, path) : open_empty(r, path);
+	long rc = fd < 0 ? fd : 0;
 	if (!rc && r->a)
 		sys(SYS_fcntl, fd, F_SETPIPE_SZ, r->a);
 	if (!rc && len && sys(SYS_write, fd, data, len) != (long)len)
