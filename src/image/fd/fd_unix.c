@@ -51,6 +51,19 @@ static bool take_reply(const char *reply, size_t len, uint32_t inode, struct fd_
 	return true;
 }
 
+/* One question about one socket; the answer's length, 0 or less: there is none. */
+static long monitor_ask(const void *ask, size_t bytes, char *reply, size_t room)
+{
+	long fd = sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	if (fd < 0)
+		return fd;
+	long n = sys(SYS_sendto, fd, ask, bytes, 0, NULL, 0);
+	if (n == (long)bytes)
+		n = sys(SYS_recvfrom, fd, reply, room, MSG_DONTWAIT, NULL, NULL);
+	sys(SYS_close, fd);
+	return n;
+}
+
 bool fd_unix_ask(uint64_t inode, struct fd_unix *u)
 {
 	struct ask ask = {
@@ -63,14 +76,8 @@ bool fd_unix_ask(uint64_t inode, struct fd_unix *u)
 		    .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN,
 		    .udiag_cookie = {~0u, ~0u}}};
 	char reply[1024] __attribute__((aligned(8))) = {0};
-	long fd = sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	*u = (struct fd_unix){0};
-	if (fd < 0)
-		return false;
-	long n = sys(SYS_sendto, fd, &ask, sizeof(ask), 0, NULL, 0);
-	if (n == (long)sizeof(ask))
-		n = sys(SYS_recvfrom, fd, reply, sizeof(reply), MSG_DONTWAIT, NULL, NULL);
-	sys(SYS_close, fd);
+	long n = monitor_ask(&ask, sizeof(ask), reply, sizeof(reply));
 	return n > 0 && take_reply(reply, (size_t)n, (uint32_t)inode, u);
 }
 
@@ -184,13 +191,7 @@ bool fd_tcp_sent(const struct fd_tcp *s, uint64_t *bytes)
 		ask.req.id.idiag_src[i] = s->local[s->is_ipv6 ? i : 3];
 		ask.req.id.idiag_dst[i] = s->remote[s->is_ipv6 ? i : 3];
 	}
-	long fd = sys(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	if (fd < 0)
-		return false;
-	long n = sys(SYS_sendto, fd, &ask, sizeof(ask), 0, NULL, 0);
-	if (n == (long)sizeof(ask))
-		n = sys(SYS_recvfrom, fd, reply, sizeof(reply), MSG_DONTWAIT, NULL, NULL);
-	sys(SYS_close, fd);
+	long n = monitor_ask(&ask, sizeof(ask), reply, sizeof(reply));
 	if (n <= 0 || !take_tcp(reply, (size_t)n, &info))
 		return false;
 	*bytes = info.tcpi_bytes_sent - info.tcpi_bytes_retrans + info.tcpi_notsent_bytes;
