@@ -36,17 +36,55 @@ def over_nodes_they_give_the_same(s):
         tested(s, ranks, PHASES // 2, 800, ["--nodes", nodes])
 
 
+def written(s, exe, *args, options=()):
+    """By how many system calls."""
+    r = s.hale_run(4, exe, s.path("data"), *args, options=options)
+    found = re.fullmatch(r"0 wrong, (\d+) writes\n", r.out)
+    expect(r.status == 0 and found, args, options, r)
+    os.unlink(s.path("data"))
+    return int(found[1])
+
+
 @test
 def small_pieces_are_written_together_with_the_gaps_between_them(s):
-    """Unless somebody else might write there: then each piece by itself."""
-    exe = s.compile("mpiio_gaps")
-    for options in ([], ["--nodes", 2]):
-        r = s.hale_run(4, exe, s.path("gaps"), 4096, options=options)
-        found = re.fullmatch(r"0 wrong, (\d+) writes\n", r.out)
-        expect(r.status == 0 and found and int(found[1]) < 500, options, r)
-        r = s.hale_run(4, exe, s.path("others"), 4096, "other", options=options)
-        found = re.fullmatch(r"0 wrong, (\d+) writes\n", r.out)
-        expect(r.status == 0 and found and int(found[1]) >= 4 * 4096, options, r)
+    """Over nodes only if nobody else might write there: else each piece by itself."""
+    exe, nodes = s.compile("mpiio_gaps"), ["--nodes", 2]
+    expect(written(s, exe, 4096) < 500, "one node")
+    expect(written(s, exe, 4096, options=nodes) < 500, "two nodes")
+    expect(written(s, exe, 4096, "other") < 500, "another handle")
+    expect(written(s, exe, 4096, "other", options=nodes) >= 4 * 4096, "another handle, two nodes")
+
+
+@test
+def each_ranks_small_pieces_are_written_together_while_others_fill_the_gaps(s):
+    exe, nodes = s.compile("mpiio_strided"), ["--nodes", 2]
+    turns = 500 if LONG else 20
+    expect(written(s, exe, turns) < 300, "one node")
+    expect(written(s, exe, turns, "ind_wr_buffer_size", "4096") < 1000, "small windows")
+    expect(written(s, exe, 3, "romio_ds_write", "disable") >= 3 * 2048, "by a hint")
+    expect(written(s, exe, 3, options=nodes) >= 3 * 2048, "two nodes")
+
+
+@test
+def what_is_written_with_gaps_survives_deaths(s):
+    exe = s.compile("mpiio_strided")
+    chance = random.Random(SEED)
+    for turn in range(50 if LONG else 1):
+        job = s.hale_start(4, exe, s.path("data"), 10000000,
+                           options=["--ckpt-every", "150ms", "--max-restarts", "20", "--report", "report.json"],
+                           env={"STOP": s.path("stop")})
+        for _ in range(4):
+            time.sleep(chance.uniform(0.3, 0.9))
+            try:
+                os.kill(chance.choice(job.ranks(4)), signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # in the middle of a rollback
+        time.sleep(0.3)
+        s.write("stop", "")
+        r = job.wait()
+        os.unlink(s.path("stop"))
+        expect(r.status == 0 and r.out.startswith("0 wrong, "), turn, r)
+        expect(s.report()["restarts"] > 0, s.report())
 
 
 @test

@@ -11,6 +11,7 @@
  * data, or reads. Between two rounds an image may be taken: all of it is in private memory, and in
  * the file is what the journal knows. */
 #include <string.h>
+#include "ckpt/rank.h"
 #include "io/internal.h"
 
 enum {
@@ -27,7 +28,7 @@ enum {
 /* What a member tells the others first. */
 struct member {
 	uint64_t low, high, bytes, pieces, file_bytes;
-	int32_t error, ordered, sole;
+	int32_t error, ordered, sole; /* sole: gaps may be written along */
 };
 
 struct two_phase {
@@ -56,7 +57,8 @@ static struct member describe(struct file *f, size_t at, size_t bytes, bool writ
 	const struct datatype *t = f->view.tile;
 	struct member me = {.bytes = bytes, .error = error, .low = UINT64_MAX, .ordered = 1};
 	me.file_bytes = f->fd < 0 ? 0 : io_file_bytes(f);
-	me.sole = write && io_file_sole(f);
+	me.sole = write && f->hints.sieve_writes != IO_DISABLE &&
+		  (io_knows_writers(f) || io_file_sole(f));
 	if (error || !bytes)
 		return me;
 	me.ordered = f->view.ordered;
@@ -64,6 +66,17 @@ static struct member describe(struct file *f, size_t at, size_t bytes, bool writ
 	me.high = (uint64_t)io_view_place(&f->view, at + bytes - 1) + 1;
 	me.pieces = t->contiguous ? 1 : 1 + bytes / t->size * t->nblocks;
 	return me;
+}
+
+/* All members share the kernel's copy of the file. So each reads for itself what it wants of it:
+ * that is copied once, and an aggregator would pass it on by three copies more. */
+static bool one_cache(const struct file *f)
+{
+	struct segment *s = link_self()->segment;
+	bool here = f->local;
+	for (int i = 0; i < f->comm->size && here && s->nhere < s->nranks; i++)
+		here = segment_here(s, (uint32_t)f->comm->world[i]);
+	return here;
 }
 
 /* Pieces of several members lie between each other, small and close. */
@@ -86,6 +99,8 @@ static bool worth_it(const struct file *f, const struct member *all, bool write)
 	if (!bytes || choice == IO_DISABLE || f->comm->size == 1)
 		return false;
 	bool sparse = bytes < (high - low) / SPARSE;
+	if (!write && choice != IO_ENABLE && one_cache(f))
+		return false;
 	return !sparse && (choice == IO_ENABLE || (mixed && bytes / pieces < SMALL_PIECE));
 }
 
@@ -153,6 +168,10 @@ static int window_move(struct two_phase *t, uint64_t begin, size_t bytes)
 	size_t moved, most = !t->write ? GAP : t->under ? FILL : 0;
 	int rc = MPI_SUCCESS;
 	io_lock(t->f, begin, begin + bytes, t->write);
+	if (t->write && t->under)
+		io_writing_with_gaps(t->f, begin, begin + bytes);
+	else if (t->write)
+		io_writing(t->f, begin, begin + bytes);
 	for (size_t at = scan(t, 0, bytes, true); at < bytes && !rc;) {
 		size_t end = scan(t, at, bytes, false), next = scan(t, end, bytes, true);
 		bool gaps = false;
@@ -167,6 +186,8 @@ static int window_move(struct two_phase *t, uint64_t begin, size_t bytes)
 			      : io_read_at(t->f, begin + at, t->window + at, end - at, &moved);
 		at = next;
 	}
+	if (t->write)
+		io_written();
 	io_unlock(t->f, begin, begin + bytes);
 	return rc;
 }

@@ -76,18 +76,20 @@ uint64_t io_file_bytes(const struct file *f)
 	return fstat(f->fd, &st) ? 0 : (uint64_t)st.st_size;
 }
 
-static bool file_system_is_coherent(int fd)
+/* File systems that show bytes at once to all who have the file open: on one machine, or on
+ * several. Each list ends with 0. */
+static const unsigned long local_kinds[] = {
+    EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC, 0};
+static const unsigned long cluster_kinds[] = {0x0bd00bd0 /* Lustre */, 0x47504653 /* GPFS */, 0};
+
+static bool file_system_is(int fd, const unsigned long *kinds)
 {
-	static const unsigned long kinds[] = {
-	    EXT4_SUPER_MAGIC,	   XFS_SUPER_MAGIC,	    BTRFS_SUPER_MAGIC, TMPFS_MAGIC,
-	    OVERLAYFS_SUPER_MAGIC, 0x0bd00bd0 /* Lustre */, 0x47504653 /* GPFS */};
 	struct statfs st;
 	if (fstatfs(fd, &st))
 		return false;
-	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-		if ((unsigned long)st.f_type == kinds[i])
-			return true;
-	return false;
+	while (*kinds && *kinds != (unsigned long)st.f_type)
+		kinds++;
+	return *kinds;
 }
 
 bool io_file_sole(const struct file *f)
@@ -98,7 +100,7 @@ bool io_file_sole(const struct file *f)
 	for (const struct file *g = io_files; g; g = g->next)
 		if (g != f && g->device == f->device && g->inode == f->inode)
 			return false;
-	return (fcntl(f->fd, F_GETFL) & O_ACCMODE) == O_RDWR && file_system_is_coherent(f->fd);
+	return f->readable && (f->local || file_system_is(f->fd, cluster_kinds));
 }
 
 static bool file_writes(const struct file *f)
@@ -131,6 +133,8 @@ static void file_take(struct file *f, long fd)
 		fd = high;
 	}
 	f->fd = (int)fd;
+	f->readable = (sys(SYS_fcntl, f->fd, F_GETFL) & O_ACCMODE) != O_WRONLY;
+	f->local = file_system_is(f->fd, local_kinds);
 	if (!fstat(f->fd, &st)) {
 		f->device = st.st_dev;
 		f->inode = st.st_ino;
@@ -211,7 +215,7 @@ void io_journal(struct file *f, uint64_t offset, uint64_t length)
 
 void io_hints_default(struct io_hints *h)
 {
-	*h = (struct io_hints){.buffer = 4 << 20};
+	*h = (struct io_hints){.buffer = 4 << 20, .sieve_read = 1 << 20, .sieve_write = 512 << 10};
 }
 
 static char *path_whole(const char *path)

@@ -60,6 +60,32 @@ int io_move_alone(struct file *f, const struct io_memory *m, size_t at, bool wri
 void io_lock(struct file *f, uint64_t begin, uint64_t end, bool write);
 void io_unlock(struct file *f, uint64_t begin, uint64_t end);
 
+/* ---- sieve.c: pieces of the file against memory in one run ---- */
+struct io_sieve {
+	struct io_piece *piece;
+	size_t max, bytes; /* pieces; of the window */
+	char *window;	   /* NULL: one call for each piece */
+	void *heap;	   /* what holds both */
+	bool wanted;	   /* a hint says so: also where it may be dearer */
+};
+/* For `bytes` of the stream from `at` on, at least one. */
+void io_sieve_make(struct io_sieve *s, const struct file *f, size_t at, size_t bytes, bool write);
+void io_sieve_end(struct io_sieve *s);
+/* Bytes [at, at + bytes) of the stream, some of those, against p. *end: the file ended. */
+int io_sieve_move(struct file *f, struct io_sieve *s, size_t at, char *p, size_t bytes, bool write,
+		  size_t *done, bool *end);
+
+/* ---- writers.c: what this node's processes write now ---- */
+/* All processes of the job see the file's bytes, each other and the journal's clock at once, so
+ * gaps may be written along. */
+bool io_knows_writers(const struct file *f);
+/* Around every write of bytes in [begin, end): may wait for others. No safe point inside. Atomic
+ * mode's lock is taken before. */
+void io_writing(const struct file *f, uint64_t begin, uint64_t end);
+/* The same for who writes all of it, and has read some of it for that in between. */
+void io_writing_with_gaps(const struct file *f, uint64_t begin, uint64_t end);
+void io_written(void);
+
 /* ---- collect.c: all members together ---- */
 int io_move_together(struct file *f, const struct io_memory *m, size_t at, bool write, int error,
 		     size_t *done);

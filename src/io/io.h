@@ -39,6 +39,8 @@ struct io_hints {
 	size_t buffer;			       /* cb_buffer_size */
 	int aggregators;		       /* cb_nodes */
 	uint8_t collect_reads, collect_writes; /* enum io_choice: romio_cb_read, romio_cb_write */
+	size_t sieve_read, sieve_write;	       /* ind_rd_buffer_size, ind_wr_buffer_size */
+	uint8_t sieve_reads, sieve_writes;     /* romio_ds_read, romio_ds_write */
 };
 
 struct file {
@@ -52,6 +54,7 @@ struct file {
 	bool own;      /* fd is among those */
 	bool noted;    /* the journal knows of it since the checkpoint */
 	uint64_t device, inode;
+	bool readable, local; /* by fd; this machine's kernel has all its bytes */
 	bool atomic;
 	bool split;	    /* between begin and end of a split collective */
 	uint8_t split_kind; /* which one; the bindings' */

@@ -7,7 +7,7 @@
 #include "ckpt/rank.h"
 #include "io/internal.h"
 
-enum { BOUNCE = 4 << 20, SIEVE = 1 << 20, PIECES = 256, CALL_MAX = 1 << 30 };
+enum { BOUNCE = 4 << 20, CALL_MAX = 1 << 30 };
 
 /* ---- ranges of the file ---- */
 
@@ -80,82 +80,10 @@ void io_unlock(struct file *f, uint64_t begin, uint64_t end)
 	lock(f, begin, end, F_UNLCK);
 }
 
-/* ---- pieces against memory in one run ---- */
-
-static int pieces_write(struct file *f, const struct io_piece *piece, size_t n, const char *p,
-			size_t *done)
-{
-	size_t moved;
-	int rc = MPI_SUCCESS;
-	for (size_t i = 0; i < n && !rc; i++) {
-		rc = io_write_at(f, piece[i].offset, p + *done, piece[i].length, &moved);
-		*done += moved;
-	}
-	return rc;
-}
-
-/* How many pieces from the first on are better read at once, with what lies between them. */
-static size_t sieve_group(const struct io_piece *piece, size_t n, uint64_t *span)
-{
-	size_t useful = piece[0].length, i = 1;
-	*span = piece[0].length;
-	for (; i < n; i++) {
-		uint64_t to = piece[i].offset + piece[i].length - piece[0].offset;
-		useful += piece[i].length;
-		if (piece[i].offset < piece[0].offset || to > SIEVE || useful * 4 < to ||
-		    piece[i].length > SIEVE / 8)
-			break;
-		*span = to;
-	}
-	return i;
-}
-
-/* *done grows by what there was; *end: the file ended. */
-static int pieces_read(struct file *f, const struct io_piece *piece, size_t n, char *p, char *sieve,
-		       size_t *done, bool *end)
-{
-	int rc = MPI_SUCCESS;
-	for (size_t i = 0, group; i < n && !rc && !*end; i += group) {
-		uint64_t span;
-		size_t moved;
-		group = sieve ? sieve_group(piece + i, n - i, &span) : 1;
-		bool one = group == 1;
-		rc = io_read_at(f, piece[i].offset, one ? p + *done : sieve,
-				one ? piece[i].length : span, &moved);
-		for (size_t k = i; k < i + group && !rc && !*end; k++) {
-			size_t from = piece[k].offset - piece[i].offset;
-			size_t have = moved > from ? moved - from : 0;
-			size_t len = have < piece[k].length ? have : piece[k].length;
-			if (!one)
-				memcpy(p + *done, sieve + from, len);
-			*done += len;
-			*end = len < piece[k].length;
-		}
-	}
-	return rc;
-}
-
-/* Bytes [at, at + bytes) of the stream against p. */
-static int run_move(struct file *f, size_t at, char *p, size_t bytes, bool write, char *sieve,
-		    size_t *done, bool *end)
-{
-	struct io_piece piece[PIECES];
-	int rc = MPI_SUCCESS;
-	*done = 0;
-	for (size_t covered; *done < bytes && !rc && !*end;) {
-		size_t before = *done;
-		size_t n =
-		    io_pieces(&f->view, at + before, bytes - before, piece, PIECES, &covered);
-		rc = write ? pieces_write(f, piece, n, p, done)
-			   : pieces_read(f, piece, n, p, sieve, done, end);
-	}
-	return rc;
-}
-
 /* ---- the user's buffer ---- */
 
 static int chunks_move(struct file *f, const struct io_memory *m, size_t at, bool write,
-		       char *sieve, size_t *done)
+		       struct io_sieve *sieve, size_t *done)
 {
 	size_t all;
 	char *run = datatype_run(m->type, m->buf, m->count, &all), *bounce = NULL;
@@ -168,8 +96,8 @@ static int chunks_move(struct file *f, const struct io_memory *m, size_t at, boo
 		size_t n = m->bytes - *done < chunk ? m->bytes - *done : chunk;
 		if (bounce && write)
 			datatype_pack(m->type, m->buf, m->count, *done, bounce, n);
-		rc = run_move(f, at + *done, run ? run + *done : bounce, n, write, sieve, &moved,
-			      &end);
+		rc = io_sieve_move(f, sieve, at + *done, run ? run + *done : bounce, n, write,
+				   &moved, &end);
 		if (bounce && !write)
 			datatype_unpack(m->type, m->buf, m->count, *done, bounce, moved);
 		*done += moved;
@@ -183,17 +111,17 @@ int io_move_alone(struct file *f, const struct io_memory *m, size_t at, bool wri
 	*done = 0;
 	if (!m->bytes)
 		return MPI_SUCCESS;
-	/* without one, piece by piece */
-	char *sieve = write || f->view.tile->contiguous ? NULL : heap_alloc(SIEVE);
+	struct io_sieve sieve;
+	io_sieve_make(&sieve, f, at, m->bytes, write);
 	uint64_t begin = 0, end = 0;
 	if (f->atomic) {
 		begin = (uint64_t)io_view_place(&f->view, at);
 		end = (uint64_t)io_view_place(&f->view, at + m->bytes - 1) + 1;
 	}
 	io_lock(f, begin, end, write);
-	int rc = chunks_move(f, m, at, write, sieve, done);
+	int rc = chunks_move(f, m, at, write, &sieve, done);
 	io_unlock(f, begin, end);
-	heap_free(sieve);
+	io_sieve_end(&sieve);
 	return rc;
 }
 

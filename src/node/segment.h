@@ -21,7 +21,7 @@
 #include "node/spawn_layout.h"
 
 enum {
-	SEGMENT_VERSION = 16,
+	SEGMENT_VERSION = 17,
 	MAILBOX_OWN_FDS = 256,
 	MAILBOX_PATH = 512,
 	MAILBOX_DUE = 120,
@@ -82,7 +82,8 @@ struct segment {
 	_Atomic uint32_t view;
 	_Atomic uint32_t
 	    spawn_over; /* 1: processes in reserve and spawned ones that are done end */
-	char pad[CACHE_LINE - sizeof(uint64_t) - 4 * sizeof(uint32_t)];
+	_Atomic uint32_t file_gaps; /* 1: gaps of a file have been written along (io/writers.c) */
+	char pad[CACHE_LINE - sizeof(uint64_t) - 5 * sizeof(uint32_t)];
 	/* CKPT_TOGETHER: id << 32 | ranks that take part, written by the agent; … | ranks whose
 	 * images hold what they share; ranks that have come back and wait for the others */
 	_Atomic uint64_t together __attribute__((aligned(CACHE_LINE)));
@@ -155,6 +156,9 @@ struct mailbox {
 	_Atomic uint32_t net_strangers; /* connections that weren't of this job, turned away */
 	_Atomic uint64_t bell_name; /* asleep on descriptors: the five characters of the datagram
 				     * socket that wakes it (segment.c); 0: on bell only */
+	/* written by the rank: which bytes of which file it writes now (io/writers.c); 0: none */
+	_Atomic uint32_t file_writing __attribute__((aligned(CACHE_LINE)));
+	_Atomic uint64_t file_key, file_begin, file_end;
 	/* Output positions. The agent makes lock odd, reads from the pipe, adds, makes it even: so
 	 * a stopped rank knows how much it has written: taken + what FIONREAD says is in the pipe.
 	 */

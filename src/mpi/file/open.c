@@ -30,21 +30,41 @@ static const char *choice_name(uint8_t choice)
 	return names[choice];
 }
 
+/* The hints that are sizes, and those that are choices. */
+static const struct hint_name {
+	const char *name;
+	size_t at; /* in struct io_hints */
+	bool choice;
+} hint_names[] = {
+    {"cb_buffer_size", offsetof(struct io_hints, buffer), false},
+    {"ind_rd_buffer_size", offsetof(struct io_hints, sieve_read), false},
+    {"ind_wr_buffer_size", offsetof(struct io_hints, sieve_write), false},
+    {"romio_cb_read", offsetof(struct io_hints, collect_reads), true},
+    {"romio_cb_write", offsetof(struct io_hints, collect_writes), true},
+    {"romio_ds_read", offsetof(struct io_hints, sieve_reads), true},
+    {"romio_ds_write", offsetof(struct io_hints, sieve_writes), true},
+};
+
+static void hint_take(struct io_hints *h, const struct hint_name *n, const char *value)
+{
+	char *at = (char *)h + n->at;
+	uint64_t bytes;
+	if (n->choice)
+		*(uint8_t *)at = choice_of(value);
+	else if (units_parse_bytes(value, &bytes) && bytes >= 4096 && bytes <= 1u << 30)
+		*(size_t *)(void *)at = (size_t)bytes;
+}
+
 static void hints_take(struct io_hints *h, const struct info *i)
 {
 	uint64_t n;
-	const char *value = i ? info_get(i, "cb_buffer_size") : NULL;
-	if (value && units_parse_bytes(value, &n) && n >= 4096 && n <= 1u << 30)
-		h->buffer = (size_t)n;
+	const char *value;
+	for (size_t k = 0; k < ARRAY_LEN(hint_names); k++)
+		if (i && (value = info_get(i, hint_names[k].name)))
+			hint_take(h, &hint_names[k], value);
 	value = i ? info_get(i, "cb_nodes") : NULL;
 	if (value && units_parse_bytes(value, &n) && n > 0 && n <= 1u << 20)
 		h->aggregators = (int)n;
-	value = i ? info_get(i, "romio_cb_read") : NULL;
-	if (value)
-		h->collect_reads = choice_of(value);
-	value = i ? info_get(i, "romio_cb_write") : NULL;
-	if (value)
-		h->collect_writes = choice_of(value);
 	value = i ? info_get(i, "collective_buffering") : NULL;
 	if (value)
 		h->collect_reads = h->collect_writes = choice_of(value);
@@ -53,14 +73,17 @@ static void hints_take(struct io_hints *h, const struct info *i)
 static int hints_give(const struct io_hints *h, struct info *i)
 {
 	char text[32];
-	fmt_print(text, sizeof(text), "%lu", (unsigned long)h->buffer);
-	int rc = info_set(i, "cb_buffer_size", text);
 	fmt_print(text, sizeof(text), "%d", h->aggregators);
-	if (!rc)
-		rc = info_set(i, "cb_nodes", text);
-	if (!rc)
-		rc = info_set(i, "romio_cb_read", choice_name(h->collect_reads));
-	return rc ? rc : info_set(i, "romio_cb_write", choice_name(h->collect_writes));
+	int rc = info_set(i, "cb_nodes", text);
+	for (size_t k = 0; k < ARRAY_LEN(hint_names) && !rc; k++) {
+		const char *at = (const char *)h + hint_names[k].at;
+		fmt_print(text, sizeof(text), "%lu",
+			  hint_names[k].choice ? 0ul
+					       : (unsigned long)*(const size_t *)(const void *)at);
+		rc = info_set(i, hint_names[k].name,
+			      hint_names[k].choice ? choice_name(*(const uint8_t *)at) : text);
+	}
+	return rc;
 }
 
 /* The same hints everywhere: what the first member says of how all work together. */
