@@ -58,6 +58,16 @@ def a_storm_of_all_kinds_of_messages_survives_deaths(s):
 
 
 @test
+def collectives_that_cross_each_other_end_at_the_bound_of_retention(s):
+    exe = s.compile("crossings")
+    chance = random.Random(SEED + 4)
+    for degree, bound, options in (("2", "5000", []), ("3", "5000", []), ("2", "15000", []),
+                                   ("2", "15000", kills(chance, 4, (0.2, 0.6))), ("2", "5000", ["--nodes", "2"])):
+        r = s.hale_run(4, exe, 200, 3000, options=["--replicas", degree, *options], env={"HALE_RETAIN_MAX": bound})
+        expect(r.status == 0 and r.out == "200 rounds, 0 wrong\n", degree, bound, options, r)
+
+
+@test
 def persistent_collectives_start_in_an_order_of_each_rank_s_own(s):
     exe = s.compile("neighbors")
     chance = random.Random(SEED + 2)

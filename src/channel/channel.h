@@ -50,10 +50,10 @@ struct channel_ops {
 	 * again later, nothing has happened. Wakes a sleeping receiver. */
 	bool (*send)(uint32_t rank, const struct envelope *e, const void *payload);
 
-	/* The same in two steps, for payloads that are put together in place: where `length` bytes
+	/* The same in two steps, for payloads that are put together in place: where e->length bytes
 	 * may be written, or NULL: would block. Nothing else may be sent to that rank before
-	 * commit; what is not committed was never there. */
-	void *(*reserve)(uint32_t rank, size_t length);
+	 * commit, with the same envelope; what is not committed was never there. */
+	void *(*reserve)(uint32_t rank, const struct envelope *e);
 	void (*commit)(uint32_t rank, const struct envelope *e);
 
 	/* The same as send, for a record that announces memory of this process which stays as it is

@@ -295,9 +295,8 @@ static void ask_everybody(void)
 		return;
 	replicas.asked = true;
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
-		if (replica_lives(p) &&
-		    (replicas.wire[p].carries != CARRIES_MESSAGES || replicas.announces) &&
-		    replicas.remote[living_rank_of(p, replicas.view.nranks)].first)
+		if (p != replicas.process && replica_lives(p) &&
+		    (replicas.wire[p].carries != CARRIES_MESSAGES || replicas.announces))
 			replica_tell(p, &e, NULL);
 }
 
@@ -308,14 +307,28 @@ static bool is_held_back(void)
 	return redundant_is_witness() && !replicas.speaks && !replicas.hooks.is_late();
 }
 
-static bool may_leave(size_t length)
+/* Another replica of this rank has: somebody has that message. Two replicas that are at their
+ * bounds would wait for each other, if what one has sent the other one did not. So this one may
+ * keep as much beyond its bound as others keep within theirs. */
+static bool another_has_sent(uint32_t rank, const struct envelope *e)
+{
+	const struct lane *l = replica_lane(rank, e->context);
+
+	for (uint32_t s = 0; s < replicas.view.degree; s++)
+		if (living_lives(&replicas.view, rank, s) && number_reached(l->acked[s], e->number))
+			return true;
+	return false;
+}
+
+static bool may_leave(uint32_t rank, const struct envelope *e)
 {
 	if (UNLIKELY(replicas.view.audits) && is_held_back())
 		return false;
 	replicas.hooks.output();
 	if (UNLIKELY(!determinants_are_safe()))
 		return false;
-	if (LIKELY(replicas.kept + length <= replicas.kept_max || replicas.kept == 0))
+	if (LIKELY(replicas.kept + e->length <= replicas.kept_max || replicas.kept == 0) ||
+	    another_has_sent(rank, e))
 		return true;
 	ask_everybody();
 	return false;
@@ -456,7 +469,7 @@ static bool mirror_send(uint32_t rank, const struct envelope *e, const void *pay
 	}
 	if (is_behind() && is_skipped(rank, e))
 		return true;
-	if (!may_leave(e->length))
+	if (!may_leave(rank, e))
 		return false;
 	struct kept *k = kept_make(e->length);
 	k->envelope = *e;
@@ -466,14 +479,14 @@ static bool mirror_send(uint32_t rank, const struct envelope *e, const void *pay
 	return true;
 }
 
-static void *mirror_reserve(uint32_t rank, size_t length)
+static void *mirror_reserve(uint32_t rank, const struct envelope *e)
 {
 	struct remote *to = &replicas.remote[rank];
 
-	if (rank != replicas.rank && !may_leave(length))
+	if (rank != replicas.rank && !may_leave(rank, e))
 		return NULL;
 	kept_free(to->reserved);
-	to->reserved = kept_make(length);
+	to->reserved = kept_make(e->length);
 	return to->reserved->payload;
 }
 

@@ -42,7 +42,8 @@ struct redundant_process {
 	struct replicas state;
 	struct link link;
 	struct ledger ledger[CONTEXTS][RANKS];
-	int sent; /* steps of its program */
+	int sent;	  /* steps of its program */
+	int to_of[RANKS]; /* … to each receiver, of those that have an order of their own */
 	bool dead, left;
 	uint32_t heard; /* determinants, in order */
 };
@@ -59,7 +60,9 @@ static enum compare_mode compare;
 static uint32_t lend_min = UINT32_MAX;
 static uint32_t loans, refusals, lent_at_once;
 static uint32_t gaps; /* messages that a process with a refused loan was sent, behind it */
-static bool resizes; /* records have now more room, now less */
+static bool resizes;  /* records have now more room, now less */
+/* Each replica sends in an order of its own; what one receiver gets has one order. */
+static bool any_order;
 static bool shadows; /* the second process of each rank is slow and mute (docs/shadows.md) */
 /* --sdc: of the records of this replica of each rank, those from the flip_at'th on, each
  * flip_each'th, get a wrong bit (0: none) */
@@ -236,25 +239,39 @@ static unsigned char byte_of(uint32_t rank, uint32_t context, uint32_t number, u
 	return (unsigned char)(rank * 131 + context * 37 + number * 7 + i);
 }
 
+/* Which step of its program does this process try next? */
+static int step_next(const struct redundant_process *p)
+{
+	uint32_t to;
+
+	if (!any_order)
+		return p->sent;
+	do
+		to = draw(RANKS - 1);
+	while (p->to_of[to] == MESSAGES);
+	return p->to_of[to] * (RANKS - 1) + (int)to;
+}
+
 static void program_step(void)
 {
 	struct redundant_process *p = &process[me];
 	uint32_t to, context, length;
 	unsigned char payload[LONGEST];
-	step_of(replicas.rank, p->sent, &to, &context, &length);
+	int step = step_next(p);
+	step_of(replicas.rank, step, &to, &context, &length);
 	struct ledger *l = &p->ledger[context][to];
 	struct envelope e = {
 	    .kind = RECORD_EAGER, .length = length, .context = context, .number = deliver_next(l)};
 	/* the first bytes say on how many determinants it depends; each step of a leader makes one
 	 */
-	uint32_t depends = (uint32_t)p->sent + 1;
+	uint32_t depends = (uint32_t)step + 1;
 	for (uint32_t i = 0; i < length; i++)
 		payload[i] = byte_of(replicas.rank, context, e.number, i);
 	memcpy(payload, &depends, sizeof(depends));
-	if (redundant_leads() && p->heard < depends) {
+	while (redundant_leads() && p->heard < depends) {
 		struct envelope d = {.length = sizeof(depends)};
 		redundant_determine(&d, &depends);
-		p->heard = depends;
+		p->heard++;
 	}
 	if (p->heard < depends) /* a follower waits for it */
 		return;
@@ -262,6 +279,7 @@ static void program_step(void)
 		return;
 	l->sent++;
 	p->sent++;
+	p->to_of[step % (RANKS - 1)]++;
 }
 
 /* What has been heard of a rank's determinants by a process, or lies in the memory of its node. */
@@ -520,6 +538,27 @@ static void compared(uint32_t of, enum compare_mode mode)
 	compare = mode;
 }
 
+/* Of two that wait at their bounds each may have sent what the other one waits for. */
+static void replicas_with_different_orders_do_not_block_each_other(void **unused)
+{
+	any_order = true;
+	for (unsigned seed = 1; seed <= 200; seed++)
+		job(seed, 300 + seed % 5 * 100, NULL, NULL, 0);
+	compared(3, COMPARE_OFF);
+	for (unsigned seed = 1; seed <= 200; seed++)
+		job(seed, 300 + seed % 5 * 100, NULL, NULL, 0);
+	compared(2, COMPARE_OFF);
+	whoever_dies_whenever_nothing_is_lost(NULL);
+	one_of_each_rank_may_die(NULL);
+}
+
+static int any_order_over(void **unused)
+{
+	any_order = false;
+	compared(2, COMPARE_OFF);
+	return 0;
+}
+
 #include "deliver/redundant_shadow_cases.h"
 #include "deliver/redundant_jump_cases.h"
 #include "deliver/redundant_compare_cases.h"
@@ -605,6 +644,8 @@ int main(void)
 	    cmocka_unit_test(memory_at_its_bound_lets_senders_wait_but_nothing_is_lost),
 	    cmocka_unit_test(whoever_dies_whenever_nothing_is_lost),
 	    cmocka_unit_test(one_of_each_rank_may_die),
+	    cmocka_unit_test_teardown(replicas_with_different_orders_do_not_block_each_other,
+				      any_order_over),
 	    cmocka_unit_test_teardown(lent_messages_are_kept_until_they_are_taken, lent_over),
 	    cmocka_unit_test_teardown(shadows_stand_in_for_whoever_dies, shadows_over),
 	    cmocka_unit_test_teardown(

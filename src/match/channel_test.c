@@ -72,7 +72,7 @@ static bool send_one(int k)
 	fixture_fill(payload, e.length, (int)link_self()->rank, k);
 	if (k % 2)
 		return ch->send(peer, &e, payload);
-	void *to = ch->reserve(peer, e.length);
+	void *to = ch->reserve(peer, &e);
 	if (!to)
 		return false;
 	memcpy(to, payload, e.length);

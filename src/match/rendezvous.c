@@ -417,7 +417,7 @@ static bool push_record(struct match_request *r)
 		if (!p->channel->send(r->world, &e, r->run + r->fetched))
 			return false;
 	} else {
-		void *to = p->channel->reserve(r->world, n);
+		void *to = p->channel->reserve(r->world, &e);
 		if (!to)
 			return false;
 		datatype_pack(r->base.type, r->base.buf, r->base.count, r->fetched, to, n);

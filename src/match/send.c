@@ -22,20 +22,9 @@ static struct envelope envelope_of(enum record_kind kind, uint32_t context, int 
 
 /* ---- control records ---- */
 
-/* With replicas all messages of a rank leave in the order of its program, whoever they are for:
- * when two replicas wait at their bounds, what one of them waits for the other one has sent then.
- */
-static void peers_block(bool blocked)
-{
-	for (uint32_t i = 0; i < match.nranks; i++)
-		match.peer[i].blocked = blocked;
-}
-
 static void peer_busy(struct peer *p)
 {
 	p->blocked = true;
-	if (UNLIKELY(redundant_on))
-		peers_block(true);
 	if (p->busy)
 		return;
 	p->busy = true;
@@ -84,7 +73,7 @@ static int controls_flush(struct peer *p, uint32_t world)
 static bool pack_and_send(struct match_request *r, const struct envelope *e)
 {
 	struct peer *p = &match.peer[r->world];
-	void *to = p->channel->reserve(r->world, e->length);
+	void *to = p->channel->reserve(r->world, e);
 	if (!to)
 		return false;
 	datatype_pack(r->base.type, r->base.buf, r->base.count, 0, to, e->length);
@@ -154,7 +143,6 @@ void send_start(struct match_request *r)
 	if (!p->blocked && send_try(r))
 		return;
 	r->state = STATE_QUEUED;
-	r->stamp = match.stamp++;
 	list_add(&p->queue, r);
 	peer_busy(p);
 }
@@ -192,59 +180,55 @@ void send_arrive(uint32_t from, const struct envelope *e)
 		request_finish(r, MPI_SUCCESS);
 }
 
-static bool queue_send_first(struct peer *p)
+static void list_put_back(struct request_list *l, struct match_request *r)
 {
-	struct match_request *r = p->queue.first;
+	*(r->prev ? &r->prev->next : &l->first) = r;
+	*(r->next ? &r->next->prev : &l->last) = r;
+}
+
+static bool queue_send(struct peer *p, struct match_request *r)
+{
 	/* out of its list first: it may be freed when it has left */
 	list_remove(&p->queue, r);
 	if (send_try(r))
 		return true;
-	r->prev = NULL;
-	r->next = p->queue.first;
-	if (r->next)
-		r->next->prev = r;
-	else
-		p->queue.last = r;
-	p->queue.first = r;
+	list_put_back(&p->queue, r);
 	return false;
+}
+
+/* With replicas a message may have to wait that another replica of this rank has not sent yet,
+ * whereas one behind it, in another context, must not (deliver/mirror.c): threads, and collectives
+ * of several communicators, send in an order of each replica's own. */
+static int queue_flush_contexts(struct peer *p)
+{
+	enum { WAITING_MAX = 8 };
+	uint32_t waiting[WAITING_MAX];
+	int n = 0, sent = 0;
+
+	for (struct match_request *r = p->queue.first, *next; r && n < WAITING_MAX; r = next) {
+		int i = 0;
+
+		next = r->next;
+		while (i < n && waiting[i] != r->context)
+			i++;
+		if (i < n)
+			continue;
+		if (queue_send(p, r))
+			sent++;
+		else
+			waiting[n++] = r->context;
+	}
+	return sent;
 }
 
 static int queue_flush(struct peer *p, uint32_t world)
 {
 	int sent = controls_flush(p, world);
-	while (!p->first && p->queue.first && queue_send_first(p))
-		sent++;
-	return sent;
-}
 
-/* The peer of the message that the program has sent first. */
-static struct peer *queue_oldest(void)
-{
-	struct peer *oldest = NULL;
-	for (struct peer *p = match.busy; p; p = p->next_busy)
-		if (p->queue.first &&
-		    (!oldest || p->queue.first->stamp < oldest->queue.first->stamp))
-			oldest = p;
-	return oldest;
-}
-
-static int queues_flush_in_order(void)
-{
-	struct peer *p;
-	int sent = 0;
-	/* that found no place while all stood still; they never wait for room */
-	for (p = match.busy; p; p = p->next_busy)
-		sent += controls_flush(p, (uint32_t)(p - match.peer));
-	while ((p = queue_oldest()) && queue_send_first(p))
+	if (UNLIKELY(redundant_on))
+		return p->first ? sent : sent + queue_flush_contexts(p);
+	while (!p->first && p->queue.first && queue_send(p, p->queue.first))
 		sent++;
-	if (p)
-		return sent;
-	while ((p = match.busy)) {
-		match.busy = p->next_busy;
-		p->busy = false;
-	}
-	peers_block(match.suspended);
-	match.work--;
 	return sent;
 }
 
@@ -252,8 +236,6 @@ int queues_flush(void)
 {
 	struct peer **at = &match.busy;
 	int sent = 0;
-	if (UNLIKELY(redundant_on))
-		return queues_flush_in_order();
 	while (*at) {
 		struct peer *p = *at;
 		sent += queue_flush(p, (uint32_t)(p - match.peer));

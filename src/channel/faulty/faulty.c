@@ -83,10 +83,10 @@ static bool faulty_send(const struct channel_ops *c, uint32_t rank, const struct
 	return true;
 }
 
-static void *faulty_reserve(const struct channel_ops *c, uint32_t rank, size_t length)
+static void *faulty_reserve(const struct channel_ops *c, uint32_t rank, const struct envelope *e)
 {
 	count_send();
-	return happens(faults.refuse, &done.refused) ? NULL : c->reserve(rank, length);
+	return happens(faults.refuse, &done.refused) ? NULL : c->reserve(rank, e);
 }
 
 static void faulty_commit(const struct channel_ops *c, uint32_t rank, const struct envelope *e)
@@ -262,9 +262,9 @@ static void close_with_first(void)
 	{                                                                                          \
 		return faulty_send(inner[i], rank, e, payload);                                    \
 	}                                                                                          \
-	static void *reserve_##i(uint32_t rank, size_t length)                                     \
+	static void *reserve_##i(uint32_t rank, const struct envelope *e)                          \
 	{                                                                                          \
-		return faulty_reserve(inner[i], rank, length);                                     \
+		return faulty_reserve(inner[i], rank, e);                                          \
 	}                                                                                          \
 	static void commit_##i(uint32_t rank, const struct envelope *e)                            \
 	{                                                                                          \

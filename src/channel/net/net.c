@@ -227,7 +227,7 @@ static bool window_make(struct net_peer *p)
 	return p->window != NULL;
 }
 
-static void *net_reserve(uint32_t rank, size_t length)
+static void *net_reserve(uint32_t rank, const struct envelope *e)
 {
 	struct net_peer *p = &net.peer[rank];
 	if (UNLIKELY(!p->up)) {
@@ -238,7 +238,7 @@ static void *net_reserve(uint32_t rank, size_t length)
 	if (UNLIKELY(stream_full(p) || !window_make(p)))
 		return NULL;
 	heap_free(p->reserved);
-	p->reserved = stream_slot(rank, length);
+	p->reserved = stream_slot(rank, e->length);
 	return p->reserved ? p->reserved->payload : NULL;
 }
 
@@ -266,7 +266,7 @@ static bool net_busy(uint32_t rank)
 static bool net_announce(uint32_t rank, const struct envelope *e, const void *payload,
 			 const void *memory, size_t bytes)
 {
-	void *to = net_reserve(rank, e->length);
+	void *to = net_reserve(rank, e);
 	if (UNLIKELY(!to))
 		return false;
 	struct net_peer *p = &net.peer[rank];
@@ -278,7 +278,7 @@ static bool net_announce(uint32_t rank, const struct envelope *e, const void *pa
 
 static bool net_send(uint32_t rank, const struct envelope *e, const void *payload)
 {
-	void *to = net_reserve(rank, e->length);
+	void *to = net_reserve(rank, e);
 	if (UNLIKELY(!to))
 		return false;
 	if (e->length)

@@ -300,15 +300,15 @@ static bool late_send(const struct channel_ops *c, struct net_slot *slot)
 	while (slot->header.have < total) { /* have: bytes that have left */
 		size_t max = *c->eager_max, n = total - slot->header.have;
 		n = n < max ? n : max;
-		unsigned char *to = c->reserve(slot->peer, n);
-		if (!to)
-			return false;
-		late_piece(slot, slot->header.have, n, to);
 		struct envelope e = {.kind = CHANNEL_LATE,
 				     .length = (uint32_t)n,
 				     .context = slot->header.number,
 				     .tag = (int32_t)slot->header.have,
 				     .id = total};
+		unsigned char *to = c->reserve(slot->peer, &e);
+		if (!to)
+			return false;
+		late_piece(slot, slot->header.have, n, to);
 		c->commit(slot->peer, &e);
 		slot->header.have += (uint32_t)n;
 	}

@@ -255,15 +255,15 @@ static bool shm_send(uint32_t rank, const struct envelope *e, const void *payloa
 	return true;
 }
 
-static void *shm_reserve(uint32_t rank, size_t length)
+static void *shm_reserve(uint32_t rank, const struct envelope *e)
 {
 	struct outgoing *out = &shm.out[rank];
 	uint32_t begin;
 	if (!slot_free(out))
 		return NULL;
-	if (length <= SHM_INLINE_BYTES)
+	if (e->length <= SHM_INLINE_BYTES)
 		return out->ring->slot[out->tail % SHM_SLOTS].inlined;
-	if (!run_reserve(out, (uint32_t)length, &begin))
+	if (!run_reserve(out, e->length, &begin))
 		return NULL;
 	return out->ring->data + begin % SHM_DATA_BYTES;
 }
