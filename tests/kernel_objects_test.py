@@ -445,6 +445,180 @@ def ranks_that_have_named_pipes_together_go_on(s):
     expect(out.count("b''") == 2, out)
 
 
+# One rank makes two pipes, three kinds of socket pairs, a pipe with tokens that both have whole, and a counter, and sends
+# the other one its ends by SCM_RIGHTS. Words are in all of them whenever a checkpoint comes.
+SENT = """
+import os, socket, struct, sys, time
+me, ahead, rounds, gates = int(os.environ["HALE_RANK"]), 5, 600, {100: "first", 400: "second"}
+kinds = socket.SOCK_STREAM, socket.SOCK_SEQPACKET, socket.SOCK_DGRAM
+if me == 0:
+    door = socket.socket(socket.AF_UNIX)
+    door.bind("door")
+    door.listen()
+    to = door.accept()[0]
+    into, theirs = os.pipe()
+    mine, out = os.pipe()
+    pairs = [socket.socketpair(socket.AF_UNIX, k) for k in kinds]
+    tokens, counter = os.pipe(), os.eventfd(0, os.EFD_SEMAPHORE)
+    os.write(tokens[1], b"abc")
+    socket.send_fds(to, [b"take"], [mine, theirs, *tokens, counter] + [b.fileno() for a, b in pairs])
+    to.recv(1)
+    for x in theirs, mine:
+        os.close(x)
+    for x in [to, door] + [b for a, b in pairs]:
+        x.close()
+    os.unlink("door")
+    ends = [a for a, b in pairs]
+    open("sent", "w").close()
+else:
+    to = socket.socket(socket.AF_UNIX)
+    while True:
+        try:
+            to.connect("door")
+            break
+        except (FileNotFoundError, ConnectionRefusedError):
+            time.sleep(0.002)
+    into, out, *rest = socket.recv_fds(to, 9, 9)[1]
+    tokens, counter = rest[:2], rest[2]
+    ends = [socket.socket(fileno=x) for x in rest[3:]]
+    to.send(b"x")
+    to.close()
+def say(k, data):
+    os.write(out, data) if k == 0 else ends[k - 1].sendall(data)
+def hear(k):
+    if k == 0:
+        return os.read(into, 4)
+    return ends[k - 1].recv(4, socket.MSG_WAITALL)
+total, held = 0, b""
+for i in range(rounds + ahead):
+    while i in gates and not os.path.exists(gates[i]):
+        time.sleep(0.005)
+    for k in range(1 + len(ends)):
+        if i < rounds:
+            say(k, struct.pack("I", i * i + 7 * me + k))
+        if i >= ahead:
+            w = struct.unpack("I", hear(k))[0]
+            total = (total * 31 + w) % 1000003
+            if w != (i - ahead) ** 2 + 7 * (1 - me) + k:
+                sys.exit("end %d of rank %d gives %d as its message %d" % (k, me, w, i - ahead))
+    held += os.read(tokens[0], 1)
+    if me == 0:
+        os.eventfd_write(counter, 2)
+    elif i >= ahead:
+        os.eventfd_read(counter), os.eventfd_read(counter)
+    time.sleep(0.003 if me else 0.002)
+    os.write(tokens[1], held)
+    held = b""
+os.close(out)
+rest = os.read(into, 1)
+if me:
+    got = b"".join(os.read(tokens[0], 1) for _ in range(3))
+    print(me, total, rest, sorted(got), sum(os.eventfd_read(counter) for _ in range(2 * ahead)), flush=True)
+    ends[0].send(b"done")
+else:
+    ends[0].recv(4)
+    print(me, total, rest, flush=True)
+"""
+
+
+@test
+def ranks_that_have_sent_each_other_pipes_and_sockets_go_on(s):
+    program = s.write("sent.py", SENT)
+    gates = ["first", "second"]
+    os.mkdir(s.path("alone"))
+    for g in gates:
+        s.write("alone/" + g, "")
+    alone = s.hale_run(2, PYTHON, program, options=["--no-mpi", "--ckpt-every", "off", "--wdir", s.path("alone")])
+    expect(alone.status == 0 and alone.out.count("b''") == 2, alone)
+    job = s.hale_start(2, PYTHON, program, options=["--no-mpi"])
+    job.until(lambda: os.path.exists(s.path("sent")), "the program")
+    for k, g in enumerate(gates):
+        job.checkpoint()
+        os.kill(job.ranks(2)[k], signal.SIGKILL)
+        job.until(lambda: (j := job.info()) and j["restarts"] == k + 1 and all(r["state"] == "running" for r in j["ranks"]),
+                  "the ranks run again")
+        s.write(g, "")
+    r = job.wait()
+    expect(r.status == 0 and sorted(r.out.splitlines()) == sorted(alone.out.splitlines()), alone, r)
+
+
+# Both have both ends of a pipe.
+WHOLE = """
+import os, socket, time
+me = int(os.environ["HALE_RANK"])
+def wait_for(name):
+    while not os.path.exists(name):
+        time.sleep(0.005)
+with socket.socket(socket.AF_UNIX) as s:
+    if me == 0:
+        s.bind("door")
+        s.listen()
+        open("there", "w").close()
+        with s.accept()[0] as to:
+            ends = os.pipe()
+            socket.send_fds(to, [b"take"], ends)
+            to.recv(1)
+    else:
+        wait_for("there")
+        s.connect("door")
+        ends = socket.recv_fds(s, 9, 2)[1]
+        s.send(b"x")
+if me == 0:
+    open("sent", "w").close()
+wait_for("go")
+if me == 0:
+    os.write(ends[1], b"word")
+else:
+    print(os.read(ends[0], 9), flush=True)
+"""
+
+
+@test
+def what_ranks_have_sent_each_other_is_not_moved(s):
+    job = s.hale_start(2, PYTHON, s.write("whole.py", WHOLE), options=["--no-mpi", "--nodes", "1", "--spares", "1"])
+    job.until(lambda: os.path.exists(s.path("sent")), "the program")
+    r = s.hale("migrate", job.id(), "--from", "node0")
+    expect(r.status != 0 and "several ranks" in r.err, r)
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "b'word'\n", r)
+
+
+# Two ranks have mapped a file that has no name any more. Each would get memory of its own.
+MAPPED = """
+import mmap, os, time
+me = int(os.environ["HALE_RANK"])
+def wait_for(name):
+    while not os.path.exists(name):
+        time.sleep(0.005)
+if me == 0:
+    with open("new", "wb") as f:
+        f.write(bytes(4096))
+    os.rename("new", "memory")
+wait_for("memory")
+with open("memory", "r+b") as f:
+    m = mmap.mmap(f.fileno(), 4096)
+open("there.%d" % me, "w").close()
+if me == 0:
+    wait_for("there.1")
+    os.unlink("memory")
+    open("gone", "w").close()
+wait_for("go")
+"""
+
+
+@test
+def memory_without_a_name_that_ranks_have_together_is_refused(s):
+    program = s.write("mapped.py", MAPPED)
+    job = s.hale_start(2, PYTHON, program, options=["--no-mpi"])
+    job.until(lambda: os.path.exists(s.path("gone")), "the program")
+    r = s.hale("ckpt", job.id())
+    expect(r.status != 0 and "memory without a name" in r.err and "another rank" in r.err, r)
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0, r)
+
+
 STRANGER = """
 #include <sys/ipc.h>
 #include <sys/shm.h>

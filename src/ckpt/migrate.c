@@ -94,6 +94,7 @@ static hale_status_t open_stream(const struct ckpt_request *q, struct error *err
 				.identity = {.rank = l->process, .nranks = l->nprocesses},
 				.compress = plain ? IMAGE_PLAIN : IMAGE_LZ4,
 				.decided = decided,
+				.beside = rank_beside,
 				.written = round_written};
 	p.identity.id = 1 + q->id % (MIGRATION_IDS - 1);
 	strncpy(p.identity.job, job ? job : "", sizeof(p.identity.job) - 1);

@@ -53,6 +53,7 @@ static void sink(const char *spec)
 		tree_member_sink(spec + 7, &err);
 	else if (strlen(spec) < sizeof(text) && link_address_from_env(&address) &&
 		 image_pass(&address, sizeof(address)) == HALE_OK) {
+		image_meet(&address, offsetof(struct link_address, journal));
 		memcpy(text, spec, strlen(spec) + 1);
 		char *rest = strchr(text, ':');
 		while (rest && count < IMAGE_CHAIN_MAX) {

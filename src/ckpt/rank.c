@@ -187,6 +187,11 @@ static struct image_beside *together_beside(void)
 	return &beside;
 }
 
+struct image_beside *rank_beside(void)
+{
+	return link_may_share() ? together_beside() : NULL;
+}
+
 /* The first rank that claims an object saves it. */
 static int together_claim(int kind, int id)
 {

@@ -42,6 +42,10 @@ bool link_is_ours(void);
  * (docs/coordinated-checkpoint.md, 'What ranks of a node share') */
 void link_note_may_share(void);
 bool link_may_share(void);
+/* rank.c: the other ranks of this node, if this one may have something together with them; or NULL.
+ */
+struct image_beside;
+struct image_beside *rank_beside(void);
 /* Tells the agent, through the mailbox, which descriptors are the library's. */
 void link_show_fds(void);
 /* Where the agent is found now. */

@@ -310,6 +310,11 @@ static hale_status_t refuse_twice(const struct capture *c, struct error *err)
 				 "the program uses System V object %d, which can't be taken along "
 				 "while this process has it",
 				 ((struct ipc_part *)list_at(&c->ipc, 0))->record.id);
+	if (fd_common_first(&c->fds) >= 0)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "descriptor %d is of a pipe, a connection or a counter that "
+				 "several ranks have, which can't be taken along; close it before",
+				 fd_common_first(&c->fds));
 	for (size_t i = 0; i < c->fds.records.count; i++) {
 		const struct fd_record *r = list_at(&c->fds.records, i);
 		struct socket_record s;

@@ -57,6 +57,50 @@ static hale_status_t check_views(const struct fd_table *t, const struct list *ma
 	return HALE_OK;
 }
 
+static bool is_thread_of(int32_t pid, pid_t thread)
+{
+	char path[64];
+	struct stat st = {0};
+	fmt_print(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)thread);
+	return !sys(SYS_newfstatat, AT_FDCWD, path, &st, 0);
+}
+
+static bool has_mapped(int32_t pid, const struct map *of, struct arena *arena)
+{
+	char path[64];
+	struct list maps;
+	struct error none;
+	fmt_print(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	if (maps_scan(path, arena, &maps, &none) != HALE_OK)
+		return false;
+	for (size_t i = 0; i < maps.count; i++) {
+		const struct map *m = list_at(&maps, i);
+		if (m->shared && m->inode == of->inode && m->device == of->device)
+			return true;
+	}
+	return false;
+}
+
+/* Memory without a name that another rank has mapped, too, would be two after a rollback. The
+ * library's own is no image's. */
+static hale_status_t check_memory(pid_t pid, const struct fd_table *t, const struct map *m,
+				  struct error *err)
+{
+	if (!m->shared || !m->deleted || !m->inode || map_is_sysv(m) ||
+	    !strcmp(m->name, "/dev/zero") || !strncmp(m->name, "/memfd:hale-", 12))
+		return HALE_OK;
+	for (size_t i = 0; i < t->beside_count; i++)
+		if (!fd_tree_holds(t, t->beside[i]) && !is_thread_of(t->beside[i], pid) &&
+		    has_mapped(t->beside[i], m, t->arena))
+			return error_set(
+			    err, HALE_ERR_UNSUPPORTED,
+			    "the mapping of %s at %lx is memory without a name that process %d, "
+			    "another rank, has mapped, too, which can't be saved; use System V "
+			    "memory",
+			    m->name, (unsigned long)m->start, (int)t->beside[i]);
+	return HALE_OK;
+}
+
 static hale_status_t check_maps(pid_t pid, bool (*passed)(const char *), const struct fd_table *t,
 				struct error *err)
 {
@@ -79,6 +123,8 @@ static hale_status_t check_maps(pid_t pid, bool (*passed)(const char *), const s
 				       "the mapping of %s at %lx is %s, which can't be saved; "
 				       "unmap it before the checkpoint",
 				       m->name, (unsigned long)m->start, why);
+		else if (!passed)
+			rc = check_memory(pid, t, m, err);
 	}
 	return rc == HALE_OK ? check_views(t, &maps, err) : rc;
 }
@@ -130,6 +176,7 @@ hale_status_t image_check_in(pid_t pid, const int *own, size_t own_count,
 			     .beside = tree && tree->beside ? tree->beside->pid : NULL,
 			     .beside_count = tree && tree->beside ? tree->beside->count : 0,
 			     .shared = tree && tree->beside ? &tree->beside->shared : NULL,
+			     .met = tree && tree->beside && tree->beside->met,
 			     .save_max = capture_save_max()};
 	streams_of(pid, t.stream);
 	rc = fd_table_scan(&t, err);

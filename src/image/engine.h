@@ -46,6 +46,7 @@ struct engine {
 	char passed[IMAGE_PASS_MAX];
 	size_t passed_len;
 	bool has_passed;
+	uint64_t meeting; /* image_meet */
 };
 
 extern struct engine engine;

@@ -276,6 +276,9 @@ enum fd_kind {
 	FD_INOTIFY,    /* text: struct inotify_record with a path, a times */
 	FD_TERMINAL,   /* one that the program has made: a = its number, b = 1: the master; text:
 			  struct terminal_record */
+	FD_BESIDE,     /* in the image of another rank, of the same moment: a = its process, b = one
+			  more than the number there, or 0: by the inode; offset = 1: the end of a
+			  pipe to read. a = this process: b ranks ask it (since format 7) */
 	FD_KINDS,
 };
 

@@ -128,6 +128,7 @@ struct image_beside {
 	int32_t pid[IMAGE_TREE_MAX];
 	size_t count;
 	bool shared; /* found: one of these has something of the kernel together with it */
+	bool met;    /* they may have sent each other descriptors */
 };
 struct image_tree {
 	int32_t pid[IMAGE_TREE_MAX];
@@ -207,6 +208,10 @@ hale_status_t image_sink(const char *const *paths, const uint64_t *sums, size_t 
 enum { IMAGE_PASS_MAX = 1024 };
 hale_status_t image_pass(const void *bytes, size_t len);
 const void *image_passed(size_t *len);
+
+/* Before image_sink: what tells the job and the node from all others. By it ranks find each other
+ * that have had descriptors together. */
+void image_meet(const void *bytes, size_t len);
 
 /* Does a child of this process still write an image of it? */
 bool image_is_writing(void);

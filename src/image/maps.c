@@ -64,11 +64,13 @@ static void parse_line(char *line, char *end, struct map *m)
 		m->name = "";
 }
 
-static char *read_whole(const char *path, struct arena *a, size_t *len)
+/* NULL: *rc says why, 0: no memory. */
+static char *read_whole(const char *path, struct arena *a, size_t *len, long *rc)
 {
 	struct arena_bytes text;
 	bytes_init(&text, a);
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), n = -1;
+	*rc = fd < 0 ? fd : 0;
 	if (fd < 0)
 		return NULL;
 	/* a read of this file gives at most a page, and only that much of the room is touched */
@@ -77,6 +79,7 @@ static char *read_whole(const char *path, struct arena *a, size_t *len)
 			break;
 	sys(SYS_close, fd);
 	*len = text.len;
+	*rc = n < 0 ? n : 0;
 	return n == 0 ? text.data : NULL;
 }
 
@@ -114,15 +117,30 @@ static bool add_cut(struct list *maps, struct map m)
 	return true;
 }
 
+static hale_status_t cant_read(const char *path, bool own, long rc, struct error *err)
+{
+	if (!own && (rc == -ESRCH || rc == -ENOENT))
+		return error_set(err, HALE_ERR_AGAIN,
+				 "can't read %s: that process has just ended, or begun", path);
+	if (rc == -EMFILE || rc == -ENFILE)
+		return error_set(err, HALE_ERR_SYSTEM,
+				 "can't read %s: no number is free for a descriptor; raise "
+				 "`ulimit -n`",
+				 path);
+	return error_set(err, HALE_ERR_SYSTEM,
+			 "can't read %s (error %ld): is /proc mounted in this container?", path,
+			 -rc);
+}
+
 hale_status_t maps_scan(const char *path, struct arena *a, struct list *maps, struct error *err)
 {
 	size_t len;
 	list_init(maps, a, sizeof(struct map));
 	bool own = !strncmp(path, "/proc/thread-self/", 18);
-	char *text = read_whole(path, a, &len);
+	long rc;
+	char *text = read_whole(path, a, &len, &rc);
 	if (!text)
-		return error_set(err, HALE_ERR_SYSTEM,
-				 "can't read %s: is /proc mounted in this container?", path);
+		return cant_read(path, own, rc, err);
 	for (char *line = text, *end; line < text + len; line = end + 1) {
 		end = memchr(line, '\n', (size_t)(text + len - line));
 		if (!end)

@@ -47,6 +47,7 @@ static const char *fd_kind_name(uint32_t kind)
 	    [FD_QUEUE] = "message queue",
 	    [FD_INOTIFY] = "inotify",
 	    [FD_TERMINAL] = "terminal",
+	    [FD_BESIDE] = "in another rank's image",
 	};
 	return kind < ARRAY_LEN(name) && name[kind] ? name[kind] : "unknown";
 }

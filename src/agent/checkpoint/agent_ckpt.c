@@ -55,11 +55,22 @@ enum { CHECKS = 3, CHECK_PAUSE_US = 2000 };
 
 /* ---- what ranks share ---- */
 
+/* How many ranks have asked for what they may have together. */
+static uint32_t users_of(struct agent *a)
+{
+	uint32_t users = 0;
+
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		users += agent_has(a, r) && atomic_load(&agent_mailbox(a, r)->may_share);
+	return users;
+}
+
 /* The ranks of this node, whose images may be of one moment. */
 static bool beside_fill(struct agent *a, struct image_beside *beside)
 {
 	beside->count = 0;
 	beside->shared = false;
+	beside->met = users_of(a) > 1;
 	for (uint32_t r = 0; r < a->setup.nranks; r++)
 		if (a->ranks[r].pid > 0 && a->ranks[r].member > 0 && beside->count < IMAGE_TREE_MAX)
 			beside->pid[beside->count++] = a->ranks[r].member;
@@ -74,14 +85,12 @@ static bool ranks_share(struct agent *a)
 	struct image_beside beside;
 	const struct image_tree none = {.beside = &beside};
 	struct error err;
-	uint32_t users = 0;
 	bool several = beside_fill(a, &beside);
+	uint32_t users = several ? users_of(a) : 0;
 
-	for (uint32_t r = 0; several && r < a->setup.nranks; r++) {
-		users += agent_has(a, r) && atomic_load(&agent_mailbox(a, r)->may_share);
+	for (uint32_t r = 0; several && r < a->setup.nranks; r++)
 		if (a->ranks[r].pid > 0)
 			image_check_ipc(a->ranks[r].member, &none, &err);
-	}
 	atomic_store(&a->view.segment->together_known,
 		     several && users <= 1 ? users : UINT32_MAX);
 	return several &&
@@ -110,7 +119,7 @@ static hale_status_t check_shared(struct agent *a, uint32_t rank, const struct i
 		return error_set(err, HALE_ERR_AGAIN,
 				 "it has %s together with another rank, while ranks have child "
 				 "processes",
-				 connected ? "a connection or a named pipe" : "System V objects");
+				 connected ? "a connection or a pipe" : "System V objects");
 	return status;
 }
 

@@ -17,7 +17,7 @@ enum { DIRENT_LEN = 16, DIRENT_NAME = 19 };
 static const struct fd_ops *const kinds[] = {
     &fd_terminal, &fd_queue,  &fd_stream, &fd_file,  &fd_unlinked, &fd_device,
     &fd_pipe,	  &fd_event,  &fd_signal, &fd_timer, &fd_epoll,	   &fd_socketpair,
-    &fd_broker,	  &fd_socket, &fd_pid,	  &fd_fifo,  &fd_inotify,
+    &fd_broker,	  &fd_socket, &fd_pid,	  &fd_fifo,  &fd_inotify,  &fd_common,
 };
 
 static const struct fd_ops *kind_ops(uint32_t kind)
@@ -426,6 +426,17 @@ static bool may_be_on_way(const struct fd_table *t, const struct fd_probe *p)
 	       fd_way_is_likely(t);
 }
 
+/* What is in the image of another rank. */
+static hale_status_t add_common(struct fd_table *t, struct fd_record *r, int fd, struct error *err)
+{
+	r->same_as = t->other ? -1 : find_same(t, r, fd);
+	struct fd_record *added = list_add(&t->records);
+	if (!added)
+		return error_set(err, HALE_ERR_MEMORY, "no memory for descriptors");
+	*added = *r;
+	return HALE_OK;
+}
+
 static hale_status_t scan_one(struct fd_table *t, struct error *err)
 {
 	const struct fd_probe *p = t->probe;
@@ -443,6 +454,9 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 	r.open_flags &= ~(uint32_t)O_CLOEXEC;
 	if (S_ISSOCK(p->st.st_mode) && fd_info_number(p, "scm_fds:", 10, 0))
 		t->sees_way = true;
+	hale_status_t known = fd_common_record(t, p, &r, err);
+	if (known != HALE_OK || r.kind)
+		return known == HALE_OK ? add_common(t, &r, p->fd, err) : known;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (!kinds[i]->match(t, p))
 			continue;
@@ -466,7 +480,11 @@ static hale_status_t scan_one(struct fd_table *t, struct error *err)
 		return HALE_OK;
 	}
 	const char *what = refusal(p);
-	return may_be_on_way(t, p) ? HALE_OK : fd_refuse(p, what, err);
+	if (may_be_on_way(t, p))
+		return HALE_OK;
+	bool sent = S_ISSOCK(p->st.st_mode) || S_ISFIFO(p->st.st_mode);
+	return sent && fd_way_to_rank(t) ? fd_refuse_for_now(p, what, err)
+					 : fd_refuse(p, what, err);
 }
 
 /* Another process's, which goes on: its descriptors come and go while they are looked at, and what
@@ -530,12 +548,8 @@ static hale_status_t scan_all(struct fd_table *t, struct error *err)
 	return rc;
 }
 
-/* Looking for descriptors on their way costs a program nothing that has none: it is done when a
- * socket says that it has some, or when something can't be explained without them. */
-hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
+static hale_status_t scan_with_way(struct fd_table *t, struct error *err)
 {
-	list_init(&t->way, t->arena, sizeof(int));
-	list_init(&t->parcels, t->arena, sizeof(struct fd_parcel));
 	hale_status_t rc = scan_all(t, err);
 	if (t->other || (rc == HALE_OK && !t->sees_way))
 		return rc;
@@ -547,6 +561,20 @@ hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
 	} else if (t->way.count) {
 		rc = scan_all(t, err);
 	}
+	return rc;
+}
+
+/* Looking for descriptors on their way costs a program nothing that has none: it is done when a
+ * socket says that it has some, or when something can't be explained without them. */
+hale_status_t fd_table_scan(struct fd_table *t, struct error *err)
+{
+	list_init(&t->way, t->arena, sizeof(int));
+	list_init(&t->parcels, t->arena, sizeof(struct fd_parcel));
+	hale_status_t rc = fd_common_find(t, err);
+	if (rc == HALE_OK)
+		rc = scan_with_way(t, err);
+	if (rc == HALE_OK)
+		rc = fd_common_end(t, err);
 	fd_way_close(t);
 	return rc;
 }
@@ -597,6 +625,8 @@ bool fd_restore_open(struct fd_restore *f, struct error *err)
 		const struct fd_record *r = &f->record[i];
 		const struct fd_ops *ops = kind_ops(r->kind);
 		int fd = f->temp[i];
+		if (r->kind == FD_BESIDE)
+			continue;
 		if (fd < 0 && r->same_as >= 0)
 			fd = (int)sys(SYS_fcntl, f->temp[r->same_as], F_DUPFD_CLOEXEC, f->floor);
 		else if (fd < 0)
@@ -607,7 +637,7 @@ bool fd_restore_open(struct fd_restore *f, struct error *err)
 		if (f->temp[i] < 0)
 			return out_of_numbers(err);
 	}
-	return fd_way_deliver(f, err);
+	return fd_hand_all(f, err) && fd_way_deliver(f, err);
 }
 
 bool fd_restore_settle(struct fd_restore *f, struct error *err)

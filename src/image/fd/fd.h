@@ -61,6 +61,7 @@ struct fd_table {
 	const int32_t *beside; /* other ranks, whose images are of the same moment, or NULL */
 	size_t beside_count;
 	bool *shared; /* set when one of these has the other end of a connection; or NULL */
+	bool met;     /* of another process: ranks may have sent each other descriptors */
 	struct file_identity stream[3];
 	uint64_t save_max;    /* bytes of one file that are saved */
 	struct list records;  /* struct fd_record */
@@ -69,13 +70,16 @@ struct fd_table {
 	struct list owners;   /* struct owner_record */
 	struct arena_bytes text;
 	struct list way;     /* int: descriptors on their way, open here until the scan is over */
+	size_t borrowed;     /* the first ones are ends that other ranks have */
 	struct list parcels; /* struct fd_parcel */
+	struct list commons; /* struct fd_common */
+	struct list takers;  /* int32_t: ranks that will ask this one */
 	bool sees_way;	     /* some socket has descriptors on their way */
 	int full;	     /* what fd_full_take took: one more than its file; 0: nothing */
 	int on_way;	     /* the record in the making is of this number of them; -1: of none */
 	struct fd_probe *probe;
 	struct fd_same same; /* of the records */
-	struct fd_index *index;
+	struct fd_index *index, *beside_index;
 };
 
 struct fd_restore {
@@ -115,7 +119,7 @@ struct fd_ops {
 
 extern const struct fd_ops fd_file, fd_unlinked, fd_device, fd_stream, fd_pipe, fd_event, fd_timer,
     fd_signal, fd_epoll, fd_socketpair, fd_broker, fd_socket, fd_pid, fd_fifo, fd_queue, fd_inotify,
-    fd_terminal;
+    fd_terminal, fd_common;
 
 /* All kinds, in the order in which they are asked; NULL behind the last. Each has match, capture
  * and open: fd_test.c asserts it, and tries each. */
@@ -143,6 +147,23 @@ bool fd_dir_open(struct fd_dir *d, const char *proc);
 int fd_dir_next(struct fd_dir *d);
 void fd_dir_close(struct fd_dir *d);
 
+/* fd_common.c: what ranks have sent each other. Finds it, and opens here what this process's image
+ * has of other ranks: ahead of the scan, all standing still. */
+hale_status_t fd_common_find(struct fd_table *t, struct error *err);
+/* Is it in the image of another rank? Then r says so (FD_BESIDE). Of another process (t->other):
+ * may it be? */
+hale_status_t fd_common_record(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+			       struct error *err);
+/* A descriptor of this process for which that is so, or which another rank has of it; -1: none. */
+int fd_common_first(const struct fd_table *t);
+/* Of a socket: has another rank's image what is in it? */
+bool fd_common_is_taken(const struct fd_table *t, uint64_t inode);
+/* After the scan: a record that says how many ranks ask. */
+hale_status_t fd_common_end(struct fd_table *t, struct error *err);
+/* fd_hand.c: when all else is open, hands out what other ranks ask for, and asks for what they
+ * have. */
+bool fd_hand_all(struct fd_restore *f, struct error *err);
+
 /* fd_locks.c: locks on the file of a descriptor; and all of them again, when the descriptors have
  * their numbers. */
 hale_status_t fd_locks_capture(struct fd_table *t, const struct fd_probe *p, struct error *err);
@@ -166,6 +187,8 @@ hale_status_t fd_way_save(struct fd_table *t, const struct fd_probe *p, struct f
 			  struct error *err);
 /* From outside: has a process of the tree a socket with some, whose other ends nobody sees? */
 bool fd_way_is_likely(const struct fd_table *t);
+/* … or another rank? */
+bool fd_way_to_rank(const struct fd_table *t);
 /* Reads a parcel; false: it is damaged. numbers: int32_t[fds], of records. */
 bool fd_way_next(const char **at, size_t *left, struct fd_parcel *p, const char **numbers);
 /* 0 or -errno. */
@@ -207,6 +230,13 @@ bool fd_may_be_common(const char *link);
  * and as which number? */
 bool fd_tree_first(const struct fd_table *t, int fd, const char *link, struct fd_seen *first);
 
+/* All descriptors of other ranks, or of this process, with that link; not the library's own. False:
+ * `each` has said so, or there is no memory. */
+bool fd_beside_each(struct fd_table *t, const char *link,
+		    bool (*each)(const struct fd_seen *seen, void *arg), void *arg);
+bool fd_own_each(struct fd_table *t, const char *link,
+		 bool (*each)(const struct fd_seen *seen, void *arg), void *arg);
+
 void fd_same_init(struct fd_same *s, struct arena *a);
 /* The value of the first one put with the same open file; value itself: it is the first. -errno:
  * the kernel doesn't compare. What shares an open file has the same key. */
@@ -247,6 +277,10 @@ long fd_socket_call(const struct socket_record *x, int *fd);
 /* Saves the len bytes that are in a pipe, which `from` reads, and leaves them there. */
 hale_status_t fd_pipe_save(struct fd_table *t, const struct fd_probe *p, int from, size_t len,
 			   int capacity, struct error *err);
+/* The flags of a descriptor, as its fdinfo has them. */
+uint32_t fd_pipe_flags(const char *proc, int fd);
+/* Has nobody the other end any more, which only the kernel can tell? */
+bool fd_pipe_is_cut_off(const char *proc, int fd);
 /* A descriptor of a pipe, whose end is open here. */
 int fd_pipe_open(int end, const struct fd_record *r);
 
@@ -259,6 +293,9 @@ bool fd_fifo_writes(const struct fd_record *r);
 /* What is in it, if that process has saved it; or NULL. */
 /* A process outside that has it open; 0: none that can be seen. What writes an image is none. */
 int fd_find_stranger(const struct fd_table *t, const struct fd_probe *p,
+		     struct tree_process *stranger);
+/* Likewise; other ranks are none. */
+int fd_find_outsider(const struct fd_table *t, const struct fd_probe *p,
 		     struct tree_process *stranger);
 /* fd_terminal.c: a terminal made again by whoever has its master's record: master and other side.
  */

@@ -94,6 +94,12 @@ int fd_find_stranger(const struct fd_table *t, const struct fd_probe *p,
 	return find_stranger(t, p, true, stranger);
 }
 
+int fd_find_outsider(const struct fd_table *t, const struct fd_probe *p,
+		     struct tree_process *stranger)
+{
+	return find_stranger(t, p, false, stranger);
+}
+
 /* From outside, before anything stops. A pipe without a name can't be met by ranks. */
 static hale_status_t look_from_outside(const struct fd_table *t, const struct fd_probe *p,
 				       struct error *err)

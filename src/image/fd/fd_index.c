@@ -208,6 +208,56 @@ bool fd_tree_has(const struct fd_table *t, const char *link,
 	return found;
 }
 
+/* ---- other ranks ---- */
+
+static bool make_beside(struct fd_table *t)
+{
+	struct fd_index *x = t->beside_index;
+	char buf[32];
+	if (x)
+		return true;
+	x = t->beside_index = fd_index_create(t->arena);
+	bool ok = x && add_process(x, t->proc, 0);
+	for (size_t i = 0; ok && i < t->beside_count; i++) {
+		size_t before = x->entry.count;
+		if (fd_tree_holds(t, t->beside[i]))
+			continue;
+		ok = add_process(x, proc_of(t, t->beside[i], buf), t->beside[i]);
+		/* it is there, so nobody may look */
+		ok = ok && (t->other || x->entry.count > before);
+	}
+	return ok;
+}
+
+static bool each_of(struct fd_table *t, const char *link, bool own,
+		    bool (*each)(const struct fd_seen *, void *), void *arg)
+{
+	uint64_t hash = hash_of(link);
+	bool ok = make_beside(t);
+	for (uint32_t n = ok ? t->beside_index->first[hash % BUCKETS] : 0; n && ok;) {
+		const struct fd_entry *e = list_at(&t->beside_index->entry, n - 1);
+		char buf[32];
+		const struct fd_seen seen = {proc_of(t, e->pid, buf), e->pid, e->fd};
+		if (e->hash == hash && own == !e->pid && !(own && fd_table_is_own(t, e->fd)) &&
+		    is_it(t, e->pid, e->fd, link, NULL, NULL))
+			ok = each(&seen, arg);
+		n = e->next;
+	}
+	return ok;
+}
+
+bool fd_beside_each(struct fd_table *t, const char *link,
+		    bool (*each)(const struct fd_seen *, void *), void *arg)
+{
+	return each_of(t, link, false, each, arg);
+}
+
+bool fd_own_each(struct fd_table *t, const char *link, bool (*each)(const struct fd_seen *, void *),
+		 void *arg)
+{
+	return each_of(t, link, true, each, arg);
+}
+
 /* Kinds whose open file counts, also where another process has it. */
 bool fd_may_be_common(const char *link)
 {

@@ -330,6 +330,11 @@ static void broker_check(void)
 	MUST(send(HERE, "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE);
 }
 
+static void beside_check(void)
+{
+	MUST(send(HERE, "handed", 6, MSG_NOSIGNAL) == 6);
+}
+
 /* Listens, and so has no other end. */
 static socklen_t own_address(struct sockaddr_un *sa)
 {
@@ -663,6 +668,7 @@ const struct fd_member fd_members[] = {
     {FD_INOTIFY, inotify_make, inotify_spoil, inotify_check},
     {FD_TERMINAL, terminal_make, terminal_spoil, terminal_check},
     {FD_SOCKETPAIR, way_make, way_spoil, way_check},
+    {FD_BESIDE, broker_make, NULL, beside_check},
 };
 
 const size_t fd_members_count = ARRAY_LEN(fd_members);

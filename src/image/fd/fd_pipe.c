@@ -13,7 +13,7 @@ static bool is_read_end(uint32_t flags)
 	return (flags & O_ACCMODE) == O_RDONLY;
 }
 
-static uint32_t flags_of(const char *proc, int fd)
+uint32_t fd_pipe_flags(const char *proc, int fd)
 {
 	char path[64], info[1024];
 	uint32_t value = 0;
@@ -37,7 +37,7 @@ static bool goes_other_way(const struct fd_seen *s, const void *arg)
 {
 	const struct pipe_end *end = arg;
 	return (s->pid || s->fd != end->fd) &&
-	       is_read_end(flags_of(s->proc, s->fd)) != end->reads;
+	       is_read_end(fd_pipe_flags(s->proc, s->fd)) != end->reads;
 }
 
 /* Is there a descriptor of the same pipe that goes the other way? */
@@ -49,12 +49,12 @@ static bool has_other_end(const struct fd_table *t, const struct fd_probe *p)
 }
 
 /* Nobody has the other end any more, which only the kernel can tell. */
-static bool is_cut_off(const struct fd_table *t, const struct fd_probe *p)
+bool fd_pipe_is_cut_off(const char *proc, int fd)
 {
 	char path[64];
-	bool reads = is_read_end((uint32_t)fd_info_number(p, "flags:", 8, 0));
+	bool reads = is_read_end(fd_pipe_flags(proc, fd));
 	struct pollfd look = {.events = POLLOUT};
-	fmt_print(path, sizeof(path), "%s/fd/%d", t->proc, p->fd);
+	fmt_print(path, sizeof(path), "%s/fd/%d", proc, fd);
 	look.fd = (int)sys(SYS_openat, AT_FDCWD, path,
 			   (reads ? O_RDONLY : O_WRONLY) | O_NONBLOCK | O_CLOEXEC);
 	if (look.fd < 0)
@@ -62,6 +62,11 @@ static bool is_cut_off(const struct fd_table *t, const struct fd_probe *p)
 	long n = sys(SYS_poll, &look, 1, 0);
 	sys(SYS_close, look.fd);
 	return n > 0 && look.revents & (reads ? POLLHUP : POLLERR);
+}
+
+static bool is_cut_off(const struct fd_table *t, const struct fd_probe *p)
+{
+	return fd_pipe_is_cut_off(t->proc, p->fd);
 }
 
 bool fd_pipe_is_inside(const struct fd_table *t, const struct fd_probe *p)

@@ -359,7 +359,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	if (t->other)
 		return HALE_OK;
 	if (l.is.end == SOCKET_BESIDE && (t->on_way >= 0 || fd_way_passes(t, p->st.st_ino)))
-		return fd_refuse(p, "a connection to another rank, with descriptors", err);
+		return fd_refuse_for_now(p, "a connection to another rank, with descriptors", err);
 	if (t->on_way >= 0 &&
 	    (l.is.end == SOCKET_LISTENS || l.is.end == SOCKET_ALONE || l.is.end == SOCKET_WAITS))
 		return fd_refuse(p, "a socket without another end, on its way through another",

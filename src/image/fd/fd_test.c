@@ -28,14 +28,19 @@
 
 /* ---- the suite ---- */
 
-static void capture(struct fd_table *t, struct arena *a, struct error *err)
+/* What is another rank's is the parent's. */
+static void capture(struct fd_table *t, bool beside, struct arena *a, struct error *err)
 {
+	static int32_t parent;
 	struct stat st;
 
 	MUST(arena_init(a, NULL, 64 << 20));
 	MUST(fstat(STDOUT_FILENO, &st) == 0);
 	*t = (struct fd_table){.arena = a, .proc = "/proc/thread-self", .save_max = 1 << 20};
 	t->stream[1] = (struct file_identity){st.st_dev, st.st_ino};
+	parent = getppid();
+	t->beside = &parent;
+	t->beside_count = beside;
 	if (fd_table_scan(t, err) != HALE_OK)
 		fd_must_at(false, err->text, __FILE__, __LINE__);
 }
@@ -80,7 +85,7 @@ static void child(const struct fd_member *m)
 
 	m->make();
 	MUST(fcntl(HERE, F_DUPFD_CLOEXEC, TWIN) == TWIN);
-	capture(&t, &a, &err);
+	capture(&t, m->kind == FD_BESIDE, &a, &err);
 	here = record_of(&t, HERE);
 	twin = record_of(&t, TWIN);
 	MUST(here && twin && here->kind == m->kind && twin->kind == m->kind);
@@ -117,9 +122,36 @@ static int accept_client(int listener, int output)
 	return client;
 }
 
+/* As the rank does that has it in its image: another socket for the client's, and the output.
+ * Returns the other end. */
+static int hand_out(int client, int output)
+{
+	struct error err;
+	struct fd_unix u;
+	struct stat of[2];
+	int pair[2], temp[3];
+
+	assert_int_equal(fstat(client, &of[0]), 0);
+	assert_int_equal(fstat(output, &of[1]), 0);
+	assert_true(fd_unix_ask(of[0].st_ino, &u));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	const struct fd_record record[3] = {
+	    {.kind = FD_SOCKET, .fd = HERE, .same_as = -1, .inode = u.peer},
+	    {.kind = FD_PIPE, .fd = OTHER, .same_as = -1, .inode = of[1].st_ino},
+	    {.kind = FD_BESIDE, .same_as = -1, .a = (uint64_t)getpid(), .b = 1}};
+	struct fd_restore f = {.record = record, .count = 3, .temp = temp, .old_pid = getpid()};
+
+	temp[0] = pair[0];
+	temp[1] = output;
+	temp[2] = -1;
+	assert_true(fd_hand_all(&f, &err));
+	close(pair[0]);
+	return pair[1];
+}
+
 static void comes_back_as_it_was(const struct fd_member *m, int listener)
 {
-	int end[2], status, client = -1;
+	int end[2], status, client = -1, output, handed = -1;
 	pid_t pid;
 
 	fd_outcome->what[0] = '\0';
@@ -128,15 +160,22 @@ static void comes_back_as_it_was(const struct fd_member *m, int listener)
 	pid = fork();
 	if (pid == 0)
 		run_child(m, end[1]);
+	output = m->kind == FD_BESIDE ? dup(end[1]) : -1;
 	close(end[1]);
-	if (m->kind == FD_BROKER)
+	if (m->kind == FD_BROKER || m->kind == FD_BESIDE)
 		client = accept_client(listener, end[0]);
+	if (client >= 0 && output >= 0)
+		handed = hand_out(client, output);
+	close(output);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (status != 0)
 		print_error("kind %d: %s\n", (int)m->kind, fd_outcome->what);
 	assert_int_equal(status, 0);
 	if (m->kind == FD_STREAM)
 		assert_true(fd_reads(end[0], "said"));
+	if (m->kind == FD_BESIDE)
+		assert_true(fd_reads(handed, "handed"));
+	close(handed);
 	close(end[0]);
 	if (client >= 0)
 		close(client);
@@ -161,7 +200,7 @@ static void look_at_many(void)
 		fd_put(fd, HERE + i);
 		expected[i] = of == HERE + i ? -1 : of;
 	}
-	capture(&t, &a, &err);
+	capture(&t, false, &a, &err);
 	for (int i = 0; i < MANY; i++) {
 		const struct fd_record *r = record_of(&t, HERE + i);
 		const struct fd_record *of =

@@ -170,7 +170,7 @@ static hale_status_t way_look_into(struct fd_table *t, int fd, struct error *err
 	int type = 0, len = 0, off = -1;
 	uint32_t size = sizeof(type);
 	if (sys(SYS_fstat, fd, &st) || !S_ISSOCK(st.st_mode) || !way_is_loaded(t->proc, fd) ||
-	    way_is_known(t, st.st_ino))
+	    way_is_known(t, st.st_ino) || fd_common_is_taken(t, st.st_ino))
 		return HALE_OK;
 	l.inode = st.st_ino;
 	sys(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &size);
@@ -273,24 +273,38 @@ static bool is_loaded(const struct fd_seen *s, int fd)
 	return way_is_loaded(s->proc, fd);
 }
 
-bool fd_way_is_likely(const struct fd_table *t)
+static bool has_loaded(const char *proc)
+{
+	struct fd_dir dir;
+	struct fd_seen s = {.proc = proc};
+	bool found = false;
+	if (!fd_dir_open(&dir, proc))
+		return false;
+	for (int fd; !found && (fd = fd_dir_next(&dir)) >= 0;)
+		found = is_loaded(&s, fd);
+	fd_dir_close(&dir);
+	return found;
+}
+
+static bool one_has_loaded(const int32_t *pid, size_t count)
 {
 	char proc[32];
 	bool found = false;
-	for (size_t i = 0; i <= t->tree_count && !found; i++) {
-		struct fd_dir dir;
-		struct fd_seen s = {.proc = t->proc};
-		if (i < t->tree_count) {
-			fmt_print(proc, sizeof(proc), "/proc/%d", (int)t->tree[i]);
-			s.proc = proc;
-		}
-		if (!fd_dir_open(&dir, s.proc))
-			continue;
-		for (int fd; !found && (fd = fd_dir_next(&dir)) >= 0;)
-			found = is_loaded(&s, fd);
-		fd_dir_close(&dir);
+	for (size_t i = 0; i < count && !found; i++) {
+		fmt_print(proc, sizeof(proc), "/proc/%d", (int)pid[i]);
+		found = has_loaded(proc);
 	}
 	return found;
+}
+
+bool fd_way_is_likely(const struct fd_table *t)
+{
+	return has_loaded(t->proc) || one_has_loaded(t->tree, t->tree_count);
+}
+
+bool fd_way_to_rank(const struct fd_table *t)
+{
+	return one_has_loaded(t->beside, t->beside_count);
 }
 
 /* ---- restore ---- */

@@ -291,6 +291,7 @@ image_return_t live_round(bool last, const void *last_note, size_t last_note_len
 				      .note = last_note ? last_note : live.p.note,
 				      .note_len = last_note ? last_note_len : live.p.note_len,
 				      .written = on_written,
+				      .beside = last && live.p.beside ? live.p.beside() : NULL,
 				      .live = &live.round};
 	params.identity.id = id_of(live.round.round);
 	params.identity.base = live.round.round ? id_of(live.round.round - 1) : 0;

@@ -36,6 +36,9 @@ struct live_params {
 	bool held;
 	live_then_t then;
 	struct image_identity identity; /* id: of the migration, 1 … 2^22 */
+	/* Other ranks, who may have something together with this one, which then can't go; NULL, or
+	 * gives NULL: none. */
+	struct image_beside *(*beside)(void);
 	image_compress_t compress;	/* IMAGE_LZ4: pages are, where the link is slower */
 	const void *note;		/* as in image_params */
 	size_t note_len;
