@@ -67,6 +67,7 @@ struct io_sieve {
 	char *window;	   /* NULL: one call for each piece */
 	void *heap;	   /* what holds both */
 	bool wanted;	   /* a hint says so: also where it may be dearer */
+	bool dense;	   /* a read for which windows are right from beginning to end */
 };
 /* For `bytes` of the stream from `at` on, at least one. */
 void io_sieve_make(struct io_sieve *s, const struct file *f, size_t at, size_t bytes, bool write);

@@ -9,8 +9,10 @@ enum {
 	FEW = 8,	     /* fewer pieces are written by a call each */
 	GAP_MOST = 4 << 10,  /* a gap below that has no block of its own: nothing is allocated */
 	STEP_MOST = 4 << 10, /* longer steps cost more to copy than a call each */
-	PIECES = 4096,	     /* at once */
-	PLAIN_PIECES = 256,  /* without a window */
+	DENSE =
+	    128 << 10, /* a window of reads that touches few new pages, and stays in the cache */
+	PIECES = 4096, /* at once */
+	PLAIN_PIECES = 256, /* without a window */
 };
 
 /* One call for each piece. */
@@ -145,6 +147,29 @@ static int pieces_read(struct file *f, const struct io_sieve *s, size_t n, char 
 	return rc;
 }
 
+/* A window at a time, out of which the datatype engine takes what the view shows. */
+static int dense_read(struct file *f, const struct io_sieve *s, size_t at, char *p, size_t bytes,
+		      size_t *done, bool *end)
+{
+	const struct io_view *v = &f->view;
+	int rc = MPI_SUCCESS;
+	while (*done < bytes && !rc && !*end) {
+		size_t from = at + *done, moved;
+		uint64_t begin = (uint64_t)io_view_place(v, from);
+		size_t to = io_view_find(v, begin + s->bytes, from, at + bytes);
+		uint64_t span = (uint64_t)io_view_place(v, to - 1) + 1 - begin;
+		rc = io_read_at(f, begin, s->window, span, &moved);
+		*end = !rc && moved < span;
+		if (moved < span)
+			to = io_view_find(v, begin + moved, from, to);
+		/* as if the file were in memory, with this window in its place */
+		const char *file = s->window - (ptrdiff_t)begin + v->disp;
+		datatype_pack(v->tile, file, to / v->tile->size + 1, from, p + *done, to - from);
+		*done += to - from;
+	}
+	return rc;
+}
+
 /* ---- both ---- */
 
 void io_sieve_make(struct io_sieve *s, const struct file *f, size_t at, size_t bytes, bool write)
@@ -161,9 +186,12 @@ void io_sieve_make(struct io_sieve *s, const struct file *f, size_t at, size_t b
 	if (f->view.ordered) {
 		uint64_t span = (uint64_t)io_view_place(&f->view, at + bytes - 1) + 1 -
 				(uint64_t)io_view_place(&f->view, at);
-		s->bytes = span < s->bytes ? span : s->bytes;
+		bool sparse = bytes < span / 4 && span / pieces > STEP_MOST;
+		s->dense = !write && (!sparse || s->wanted) && bytes / pieces <= DENSE / 8;
+		uint64_t most = s->dense && s->bytes > DENSE ? DENSE : s->bytes;
+		s->bytes = span < most ? span : most;
 	}
-	s->max = pieces < PIECES ? pieces + 1 : PIECES;
+	s->max = s->dense ? 0 : pieces < PIECES ? pieces + 1 : PIECES;
 	s->piece = heap_alloc(s->max * sizeof(*s->piece) + s->bytes);
 	if (s->piece) /* else: one call for each */
 		s->window = (char *)(s->piece + s->max);
@@ -181,6 +209,8 @@ int io_sieve_move(struct file *f, struct io_sieve *s, size_t at, char *p, size_t
 	struct io_piece few[PLAIN_PIECES];
 	int rc = MPI_SUCCESS;
 	*done = 0;
+	if (s->dense && s->window)
+		return dense_read(f, s, at, p, bytes, done, end);
 	if (!s->heap) {
 		s->piece = few;
 		s->max = ARRAY_LEN(few);
