@@ -15,6 +15,14 @@ def lammps_input(s, steps):
     return s.write("in.melt", text)
 
 
+def mpi4_program(s, name):
+    exe = s.path(name)
+    r = s.run("gcc", "-O2", "-I", os.path.join(BUILD, "include/mpi"), "-o", exe,
+              os.path.join(ROOT, "tests", "programs", name + ".c"), "-L", BUILD, "-lmpi_abi")
+    expect(r.status == 0, r)
+    return exe
+
+
 def kills(chance, ranks, within):
     """--inject options: one process of each of one to three ranks dies, at some time of these."""
     options = []
@@ -406,6 +414,51 @@ print(mine, "done", flush=True)
 
 def files_of(s, folder):
     return {name: open(s.path(f"{folder}/{name}")).read() for name in sorted(os.listdir(s.path(folder)))}
+
+
+@test
+def replicas_on_several_nodes_are_told_the_same_place(s):
+    """Where its leader is: names and node communicators go into messages, and are compared there."""
+    exe = mpi4_program(s, "places")
+    for kill in ([], ["--inject", "kill:rank=0,slot=0,after=400ms"], ["--inject", "kill:rank=1,slot=1,after=400ms"]):
+        r = s.hale_run(2, exe, 800 if kill else 10, options=["--replicas", "2", "--nodes", "2", "--sdc", "hash", *kill])
+        expect(r.status == 0 and "silent" not in r.err, r)
+        expect(r.out.startswith("names: node0 node0\nmembers: 2 2 0\nsum ") and lost(r) == bool(kill), r)
+    r = s.hale_run(4, exe, 10, options=["--replicas", "2", "--nodes", "4", "--sdc", "hash"])
+    expect(r.status == 0 and "names: node0 node0 node1 node1\nmembers: 2 2 2\n" in r.out, r)
+
+
+@test
+def replicas_have_asked_as_often_whether_a_partition_is_there(s):
+    exe = mpi4_program(s, "parrived")
+    kill = ["--replenish", "off", "--inject", "kill:rank=1,slot=0,after=400ms"]
+    for rounds, options in ((5, ["--sdc", "hash"]), (40, kill)):
+        r = s.hale_run(2, exe, rounds, 20000, options=["--replicas", "2", *options])
+        expect(r.status == 0 and r.out == f"{rounds} rounds, 0 wrong\n" and "silent" not in r.err, r)
+        expect(lost(r) == (options == kill), r)
+
+
+@test
+def a_replica_that_waits_where_its_leader_only_looked_ends_by_a_sentence(s):
+    exe = s.compile("looks")
+    r = s.hale_run(2, exe, options=["--replicas", "2", "--replenish", "off"])
+    expect(r.status == 0 and r.out == "done\n", r)
+    expect("it waits for a message where its leader only looked; its program is not send-deterministic" in r.err, r)
+
+
+@test
+def names_are_not_published_between_replicas(s):
+    script = s.write("names.py", """
+from mpi4py import MPI
+for attempt in (lambda: MPI.Publish_name("service", "port"), lambda: MPI.Lookup_name("service")):
+    try:
+        attempt()
+    except MPI.Exception as e:
+        print(e.Get_error_class() == MPI.ERR_UNSUPPORTED_OPERATION, flush=True)
+""")
+    r = s.hale_run(1, PYTHON, script, options=["--replicas", "2"])
+    expect(r.status == 0 and r.out == "True\nTrue\n", r)
+    expect("MPI_Publish_name: a job with replicas has no published names" in r.err, r)
 
 
 @test

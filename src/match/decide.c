@@ -45,6 +45,8 @@ static const char *const kind_names[DECIDE_KINDS] = {
     [DECIDE_CANCEL] = "MPI_Cancel",
     [DECIDE_TIME] = "MPI_Wtime",
     [DECIDE_FILE] = "open, fopen or creat",
+    [DECIDE_NODE] = "MPI_Comm_split_type",
+    [DECIDE_NAME] = "MPI_Get_processor_name or MPI_Info_create_env",
 };
 
 void decide_differs(const char *what)
@@ -192,7 +194,7 @@ decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size)
 
 void decide_value(enum decide_kind kind, void *value, size_t size)
 {
-	char own[16];
+	char own[DECIDE_VALUE];
 	size_t n = size;
 	memcpy(own, value, size);
 	switch (decide_ask(kind, value, &n)) {
@@ -549,6 +551,8 @@ struct match_message *decide_probe(uint32_t context, uint32_t world, int tag, bo
 		return message_numbered(p.flow, p.number);
 	}
 	default:
+		if (wait)
+			decide_differs("it waits for a message where its leader only looked");
 		match_progress();
 		return NULL;
 	}

@@ -35,10 +35,13 @@ enum decide_kind {
 	DECIDE_TIME, /* double: seconds */
 	DECIDE_LIBC, /* what libc has said; no question, see decide_libc.c */
 	DECIDE_FILE, /* struct libc_replay_file: how a file was opened */
+	DECIDE_NODE, /* struct: which ranks share the leader's node */
+	DECIDE_NAME, /* char [DECIDE_VALUE]: that node's name */
 	DECIDE_KINDS,
 };
 
 enum { DECIDE_BYTES = 2048 }; /* of an answer, at most */
+enum { DECIDE_VALUE = 256 };  /* of one for decide_value */
 
 decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size);
 void decide_tell_slow(enum decide_kind kind, bool yes, const void *answer, size_t size);
@@ -57,7 +60,8 @@ static inline bool decide_tell(enum decide_kind kind, bool yes, const void *answ
 	return yes;
 }
 
-/* A question that has always an answer: the leader's replaces what *value is. */
+/* A question that has always an answer: the leader's replaces what *value is. At most DECIDE_VALUE
+ * bytes. */
 void decide_value(enum decide_kind kind, void *value, size_t size);
 
 /* For ckpt/libc_replay.h (decide_libc.c). */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include "match/decide.h"
 #include "mpi/comm/comm.h"
 #include "mpi/mpi4.h"
 #include "mpi/task/intask.h"
@@ -236,14 +237,43 @@ int PMPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm *newcomm)
 }
 API_ALIAS(Comm_split);
 
-/* The first member that lives on this node; that is another one after a restart elsewhere, which
- * leaves communicators made before as they are. */
+/* With replicas a rank lives where its leader does, which is whom MPI_Get_processor_name names. */
+static bool lives_here(uint32_t rank)
+{
+	struct segment *s = link_self()->segment;
+
+	if (LIKELY(!redundant_on))
+		return segment_here(s, rank);
+	for (uint32_t p = rank; p < s->nranks; p += link_self()->nranks)
+		if (!atomic_load(&segment_mailbox(s, p)->lost))
+			return segment_here(s, p);
+	return false;
+}
+
+struct node_members {
+	int32_t first; /* the first member that lives on this node */
+	int32_t count; /* members that do */
+};
+
+/* After a restart elsewhere these are others, which leaves communicators made before as they are.
+ * Each replica would see those of its own node, and then send to others than its mates: so the
+ * leader's answer counts. */
+static struct node_members node_members(const struct comm *c)
+{
+	struct node_members m = {c->rank, 0};
+	for (int i = c->size - 1; i >= 0; i--)
+		if (i == c->rank || lives_here((uint32_t)c->group->world[i])) {
+			m.first = i;
+			m.count++;
+		}
+	if (UNLIKELY(redundant_on))
+		decide_value(DECIDE_NODE, &m, sizeof(m));
+	return m;
+}
+
 static int node_color(const struct comm *c)
 {
-	for (int i = 0; i < c->size; i++)
-		if (segment_here(link_self()->segment, (uint32_t)c->group->world[i]))
-			return i;
-	return c->rank;
+	return node_members(c).first;
 }
 
 /* The color for what a type of split holds together. Which core or cache a rank has changes from
@@ -291,14 +321,12 @@ static int guided_color(const struct comm *c, int split_type, MPI_Info info)
 /* The nodes are the only parts that this library tells apart. */
 static int unguided_color(const struct comm *c, MPI_Info info)
 {
-	int here = 0;
-	for (int i = 0; i < c->size; i++)
-		here += segment_here(link_self()->segment, (uint32_t)c->group->world[i]);
-	if (here == c->size)
+	struct node_members here = node_members(c);
+	if (here.count == c->size)
 		return MPI_UNDEFINED;
 	if (info != MPI_INFO_NULL)
 		info_set(info_of(info), "mpi_hw_resource_type", "mpi_shared_memory");
-	return node_color(c);
+	return here.first;
 }
 
 int PMPI_Comm_split_type(MPI_Comm comm, int split_type, int key, MPI_Info info, MPI_Comm *newcomm)

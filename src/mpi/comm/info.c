@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 #include "base/fmt.h"
+#include "match/decide.h"
 #include "mpi/comm/comm.h"
 #include "mpi/mpi4.h"
 
@@ -123,7 +124,8 @@ static const char *thread_level(void)
 	return names[level];
 }
 
-/* What is the same before MPI_Init, between, and after MPI_Finalize. */
+/* What is the same before MPI_Init, between, and after MPI_Finalize. The host is the leader's where
+ * a rank has replicas, but not before MPI_Init. */
 static void env_fill(struct info *i, const char *command)
 {
 	char text[MPI_MAX_INFO_VAL];
@@ -131,7 +133,11 @@ static void env_fill(struct info *i, const char *command)
 	command_name(text, sizeof(text));
 	info_set(i, "command", command ? command : text);
 	if (!uname(&machine)) {
-		info_set(i, "host", machine.nodename);
+		char host[DECIDE_VALUE] = "";
+		fmt_print(host, sizeof(host), "%s", machine.nodename);
+		if (UNLIKELY(redundant_on))
+			decide_value(DECIDE_NAME, host, sizeof(host));
+		info_set(i, "host", host);
 		info_set(i, "arch", machine.machine);
 	}
 	if (getcwd(text, sizeof(text)))

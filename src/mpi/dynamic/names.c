@@ -4,6 +4,7 @@
  * rollback. */
 #include <string.h>
 
+#include "deliver/redundant.h"
 #include "mpi/dynamic/dynamic.h"
 
 #define COME_BACK_NS 10000000000ull
@@ -101,6 +102,14 @@ static bool info_valid(MPI_Info info)
 	return info == MPI_INFO_NULL || info_ok(info_of(info));
 }
 
+/* Each replica would find what was published on its own node by then. */
+static bool names_available(const char *function)
+{
+	if (UNLIKELY(redundant_on))
+		log_warn("%s: a job with replicas has no published names", function);
+	return !redundant_on;
+}
+
 int PMPI_Publish_name(const char *service_name, MPI_Info info, const char *port_name)
 {
 	API_ENTER("MPI_Publish_name");
@@ -109,6 +118,8 @@ int PMPI_Publish_name(const char *service_name, MPI_Info info, const char *port_
 		return API_FAIL(NULL, MPI_ERR_ARG);
 	if (!info_valid(info))
 		return API_FAIL(NULL, MPI_ERR_INFO);
+	if (!names_available("MPI_Publish_name"))
+		return API_FAIL(NULL, MPI_ERR_UNSUPPORTED_OPERATION);
 	if (strlen(service_name) >= SPAWN_NAME_MAX || name_find(service_name))
 		return API_FAIL(NULL, MPI_ERR_SERVICE);
 	while (i < SPAWN_NAMES && own[i].there)
@@ -153,6 +164,8 @@ int PMPI_Lookup_name(const char *service_name, MPI_Info info, char *port_name)
 		return API_FAIL(NULL, MPI_ERR_ARG);
 	if (!info_valid(info))
 		return API_FAIL(NULL, MPI_ERR_INFO);
+	if (!names_available("MPI_Lookup_name"))
+		return API_FAIL(NULL, MPI_ERR_UNSUPPORTED_OPERATION);
 	const struct spawn_name *n = name_await(service_name);
 	if (!n)
 		return API_FAIL(NULL, MPI_ERR_NAME);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "match/decide.h"
 #include "mpi/api.h"
 #include "mpi/env/env.h"
 
@@ -36,12 +37,16 @@ int PMPI_Get_processor_name(char *name, int *resultlen)
 	API_ENTER("MPI_Get_processor_name");
 	if (!name || !resultlen)
 		return API_FAIL(NULL, MPI_ERR_ARG);
+	char node[DECIDE_VALUE] = "";
+	_Static_assert(sizeof(node) <= MPI_MAX_PROCESSOR_NAME, "any name has room");
 	const struct segment *s = link_self()->segment;
 	if (s && s->node[0])
-		snprintf(name, MPI_MAX_PROCESSOR_NAME, "%s", s->node);
-	else if (gethostname(name, MPI_MAX_PROCESSOR_NAME))
+		snprintf(node, sizeof(node), "%s", s->node);
+	else if (gethostname(node, sizeof(node) - 1))
 		return API_FAIL(NULL, MPI_ERR_OTHER);
-	name[MPI_MAX_PROCESSOR_NAME - 1] = 0;
+	if (UNLIKELY(redundant_on)) /* its replicas live on several nodes */
+		decide_value(DECIDE_NAME, node, sizeof(node));
+	strcpy(name, node);
 	*resultlen = (int)strlen(name);
 	return API_LEAVE(NULL, MPI_SUCCESS);
 }

@@ -13,6 +13,7 @@
  * travels in the collective context, with tags that schedules and context.h don't use. */
 #include "mpi/mpi4.h"
 #include "mpi/p2p/composite.h"
+#include "mpi/p2p/replay.h"
 #include "mpi/task/intask.h"
 
 enum {
@@ -493,7 +494,7 @@ int PMPI_Parrived(MPI_Request request, int partition, int *flag)
 		return API_FAIL(NULL, MPI_ERR_ARG);
 	if (!p)
 		return API_FAIL(NULL, MPI_ERR_REQUEST);
-	const struct request *whole = p->composite->whole;
+	struct request *whole = p->composite->whole;
 	if (partition < 0 || partition >= p->partitions)
 		return API_FAIL(whole->comm, MPI_ERR_ARG);
 	int rc;
@@ -501,9 +502,13 @@ int PMPI_Parrived(MPI_Request request, int partition, int *flag)
 		*flag = 1;
 		return API_LEAVE(NULL, rc);
 	}
-	if (whole->active && !whole->complete)
-		match_progress();
-	*flag = !whole->active || whole->complete;
+	if (UNLIKELY(redundant_on) && whole->active) {
+		*flag = replay_one(whole);
+	} else {
+		if (whole->active && !whole->complete)
+			match_progress();
+		*flag = !whole->active || whole->complete;
+	}
 	if (UNLIKELY(tasklog_now != NULL) && *flag)
 		intask_call_done(whole, MPI_SUCCESS);
 	return API_LEAVE(NULL, MPI_SUCCESS);
