@@ -177,6 +177,22 @@ def ps_shows_the_job_for_people_and_as_json(s):
 
 
 @test
+def ps_tells_how_fast_memory_changes_by_what_is_not_compressed(s):
+    exe = s.compile("misuse")
+    for compress, told in (("none", True), ("lz4", False), ("zstd", False)):
+        job = s.hale_start(1, exe, "spin", options=["--ckpt-every", "200ms", "--incremental", "--compress", compress])
+        last = {}
+
+        def changes():  # each eighth one is of all memory
+            last.update(job.info() or {})
+            return last.get("checkpoint", 0) % 8 > 2
+        job.until(changes, "checkpoints of changes")
+        expect(("dirty_bytes_per_second" in last) == told, compress, last)
+        job.kill(signal.SIGTERM)
+        job.wait()
+
+
+@test
 def ps_can_be_watched(s):
     watch = s.start(HALE, "ps", "--watch=100ms", "--json")
     job = s.hale_start(1, "sleep", 100, options=["--no-mpi"])

@@ -32,6 +32,7 @@ def a_report_is_shown_in_lines_as_json_and_as_a_page(s):
     expect(r.status == 0 and r.out.startswith(f"{report['job']}: 3 ranks, "), r)
     for f in report["failures"]:
         expect(f"rank {f['rank']} on {f['node']}: signal 9 (SIGKILL); back to checkpoint {f['rolled_back_to']}, " in r.out, r)
+        expect(f["then"] == "rollback" and r.out.count(" lost, all ran again ") == 2, r)
     r = s.hale("report", "report.json", "--json")
     expect(json.loads(r.out) == report, r)
     r = s.hale("report", "report.json", "--html", "--output", "page.html")
@@ -39,6 +40,21 @@ def a_report_is_shown_in_lines_as_json_and_as_a_page(s):
     expect(r.status == 0 and not r.out and data_of(page)["report"] == report, r)
     expect([c for c in data_of(page)["advice"]["choices"] if c["flags"].startswith("--ckpt-every")], "the advice")
     expect(not re.findall(r"(?:src|href)=|@import|url\(|https?://(?!www\.w3\.org/2000/svg)", page), "needs nothing else")
+
+
+@test
+def a_report_says_what_came_of_each_failure(s):
+    """Not all are followed by a rollback."""
+    exe = s.compile("steps")
+    r = s.hale_run(2, exe, 60, 20, options=["--replicas", "2", "--replenish", "off", "--report", "report.json",
+                                            "--inject", "kill:rank=1,slot=1,after=300ms"])
+    expect(r.status == 0 and [f["then"] for f in s.report()["failures"]] == ["replica"], r)
+    r = s.hale("report", "report.json")
+    expect("SIGKILL); the rank goes on in another replica\n" in r.out and "back to" not in r.out, r)
+    r = s.hale_run(1, "sh", "-c", "exit 3", options=["--report", "report.json"])
+    expect(r.status == 3 and [f["then"] for f in s.report()["failures"]] == ["end"], r)
+    r = s.hale("report", "report.json")
+    expect("exited with status 3; the job ends\n" in r.out and "back to" not in r.out, r)
 
 
 @test

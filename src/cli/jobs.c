@@ -101,6 +101,9 @@ static void copy_job(struct json_out *j, const struct json_value *job)
 		json_double(j, "checkpoint_age_seconds",
 			    json_number(json_get(job, "checkpoint_age_seconds"), 0));
 	}
+	if (json_get(job, "dirty_bytes_per_second"))
+		json_double(j, "dirty_bytes_per_second",
+			    json_number(json_get(job, "dirty_bytes_per_second"), 0));
 	copy_unprotected(j, json_get(job, "unprotected"));
 	json_close_object(j);
 }

@@ -174,12 +174,48 @@ static void print_nodes(FILE *to, const struct json_value *nodes, bool ended)
 	fputc('\n', to);
 }
 
+/* What came of it: nothing was lost where another replica went on. */
+static void print_then(FILE *to, const struct json_value *f)
+{
+	const char *then = json_text(json_get(f, "then"), "rollback");
+	double restart = json_number(json_get(f, "restart_seconds"), 0);
+	int64_t back = json_number_int(json_get(f, "rolled_back_to"), 0);
+	char to_what[40] = "the beginning", a[16];
+
+	if (strcmp(then, "replica") == 0) {
+		fputs("the rank goes on in another replica\n", to);
+		return;
+	}
+	if (strcmp(then, "end") == 0) {
+		fputs("the job ends\n", to);
+		return;
+	}
+	if (back)
+		snprintf(to_what, sizeof(to_what), "checkpoint %" PRId64, back);
+	fprintf(to, "back to %s, %s lost", to_what,
+		units_show_seconds(json_number(json_get(f, "lost_seconds"), 0), a));
+	if (restart > 0)
+		fprintf(to, ", all ran again %s later", units_show_seconds(restart, a));
+	fputc('\n', to);
+}
+
+static void print_failure(FILE *to, const struct json_value *f)
+{
+	char a[16];
+
+	fprintf(to, "%10s  rank %" PRId64 " on %s: %s; ",
+		units_show_seconds(json_number(json_get(f, "at_seconds"), 0), a),
+		json_number_int(json_get(f, "rank"), -1), json_text(json_get(f, "node"), "?"),
+		json_text(json_get(f, "reason"), "?"));
+	print_then(to, f);
+}
+
 static void print_lines(FILE *to, const struct json_value *v, bool running)
 {
 	const struct json_value *checkpoints = json_get(v, "checkpoints");
 	const struct json_value *failures = json_get(v, "failures");
 	const struct json_value *migrations = json_get(v, "migrations");
-	char a[16], b[16], c[16];
+	char a[16], b[16];
 	uint64_t complete = (uint64_t)json_number_int(json_get(v, "checkpoints_before"), 0);
 	double pause = 0;
 
@@ -198,22 +234,8 @@ static void print_lines(FILE *to, const struct json_value *v, bool running)
 	fprintf(to, "; %" PRIu64 " checkpoint%s, for which ranks stood still %s\n", complete,
 		complete == 1 ? "" : "s",
 		units_show_seconds(pause, b));
-	for (size_t i = 0; i < json_count(failures); i++) {
-		const struct json_value *f = json_at(failures, i);
-		int64_t back = json_number_int(json_get(f, "rolled_back_to"), 0);
-		char to_what[40] = "the beginning";
-
-		if (back)
-			snprintf(to_what, sizeof(to_what), "checkpoint %" PRId64, back);
-		fprintf(to,
-			"%10s  rank %" PRId64
-			" on %s: %s; back to %s, %s lost, all ran again %s later\n",
-			units_show_seconds(json_number(json_get(f, "at_seconds"), 0), a),
-			json_number_int(json_get(f, "rank"), -1),
-			json_text(json_get(f, "node"), "?"), json_text(json_get(f, "reason"), "?"),
-			to_what, units_show_seconds(json_number(json_get(f, "lost_seconds"), 0), b),
-			units_show_seconds(json_number(json_get(f, "restart_seconds"), 0), c));
-	}
+	for (size_t i = 0; i < json_count(failures); i++)
+		print_failure(to, json_at(failures, i));
 	for (size_t i = 0; i < json_count(migrations); i++) {
 		const struct json_value *m = json_at(migrations, i);
 

@@ -84,6 +84,7 @@ static void say_rollback(struct head *h, uint32_t rank, int sig, pid_t pid,
 		 units_show_seconds(head_seconds(h), after), place,
 		 units_show_seconds(seconds, lost));
 	if (f) {
+		f->then = REPORT_GOES_BACK;
 		f->rolled_back_to = newest;
 		f->lost_seconds = seconds;
 	}
@@ -221,6 +222,7 @@ static bool go_on_without(struct head *h, uint32_t rank, const char *how)
 					       : "another agent is started here",
 		 place);
 	if (f) {
+		f->then = REPORT_GOES_BACK;
 		f->rolled_back_to = newest;
 		f->lost_seconds = seconds_lost(h, newest);
 	}
@@ -244,6 +246,7 @@ void head_add_lost_node(struct head *h, uint32_t rank)
 	f = report_add_failure(r, rank, h->lost.name, reason, head_seconds(h));
 	if (f && r->failure_count > 1) {
 		f->together = true;
+		f->then = (f - 1)->then;
 		f->rolled_back_to = (f - 1)->rolled_back_to;
 	}
 	record_lost(h, "lost");

@@ -175,8 +175,10 @@ static bool replica_lose(struct head *h, uint32_t process, const char *why)
 	shadows_failed(h, process);
 	struct report_failure *f = report_add_failure(
 	    &h->report, rank, node_set_node_of(&h->node_set, process)->name, why, head_seconds(h));
-	if (f)
+	if (f) {
 		f->slot = living_slot_of(process, h->view.nranks);
+		f->then = REPORT_GOES_ON;
+	}
 	replicas_record(h, process, why);
 	return true;
 }

@@ -134,12 +134,24 @@ static void print_checkpoint(const struct report_checkpoint *c, struct json_out 
 	json_bool(j, "complete", c->complete);
 	json_uint(j, "base", c->base);
 	json_bool(j, "lz4", c->lz4);
+	json_bool(j, "compressed", c->compressed);
 	json_double(j, "at_seconds", c->at_seconds);
 	json_int(j, "level", c->level);
 	json_double(j, "copied_seconds", c->copied_seconds);
 	if (!c->complete)
 		json_string(j, "why", c->why);
 	json_close_object(j);
+}
+
+static const char *const then_names[REPORT_THENS] = {"end", "rollback", "replica"};
+
+static report_then_t then_of(const char *name)
+{
+	report_then_t t = REPORT_ENDS;
+
+	while (t < REPORT_THENS && strcmp(then_names[t], name) != 0)
+		t++;
+	return t < REPORT_THENS ? t : REPORT_ENDS;
 }
 
 static void print_failure(const struct report_failure *f, struct json_out *j)
@@ -150,6 +162,7 @@ static void print_failure(const struct report_failure *f, struct json_out *j)
 	json_string(j, "node", f->node);
 	json_string(j, "reason", f->reason);
 	json_double(j, "at_seconds", f->at_seconds);
+	json_string(j, "then", then_names[f->then]);
 	json_uint(j, "rolled_back_to", f->rolled_back_to);
 	json_double(j, "lost_seconds", f->lost_seconds);
 	json_double(j, "restart_seconds", f->restart_seconds);
@@ -368,6 +381,7 @@ static void read_checkpoint(struct report *r, const struct json_value *v)
 				      .complete = json_truth(json_get(v, "complete"), false),
 				      .lz4 = json_truth(json_get(v, "lz4"), false)};
 
+	c.compressed = json_truth(json_get(v, "compressed"), false);
 	snprintf(c.why, sizeof(c.why), "%s", json_text(json_get(v, "why"), ""));
 	report_add_checkpoint(r, &c);
 }
@@ -381,6 +395,7 @@ static void read_failure(struct report *r, const struct json_value *v)
 	if (!f)
 		return;
 	f->slot = (uint32_t)whole(v, "slot");
+	f->then = then_of(json_text(json_get(v, "then"), ""));
 	f->rolled_back_to = (uint32_t)whole(v, "rolled_back_to");
 	f->lost_seconds = real(v, "lost_seconds");
 	f->restart_seconds = real(v, "restart_seconds");

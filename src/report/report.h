@@ -16,7 +16,7 @@ struct report_checkpoint {
 	uint32_t id, base;
 	uint64_t bytes;
 	double pause_seconds, seconds, at_seconds;
-	bool complete, lz4;
+	bool complete, lz4, compressed; /* compressed: by anything */
 	int level;		       /* docs/levels.md: 1, 2 or 4; 0: not complete */
 	double copied_seconds;	       /* until that level was reached, since it was complete */
 	struct profile_stretch during; /* how far the program came meanwhile */
@@ -40,11 +40,20 @@ enum {
 	REPORT_INHERITED = 200,	    /* those that a new head gets */
 };
 
+/* What came of one. */
+typedef enum report_then {
+	REPORT_ENDS,	  /* nothing: the job ends */
+	REPORT_GOES_BACK, /* all ranks */
+	REPORT_GOES_ON,	  /* the rank, in another replica */
+	REPORT_THENS
+} report_then_t;
+
 struct report_failure {
 	uint32_t rank, slot;
 	char node[64];
 	char reason[280];
 	double at_seconds;
+	report_then_t then;
 	uint32_t rolled_back_to; /* 0: the beginning, or nothing */
 	bool together;		 /* with the one before, which has the seconds of both */
 	bool by_itself; /* the program has ended so: MPI_Abort, a status; no machine has failed */

@@ -91,6 +91,7 @@ static void replicas_clones_errors_and_audits_are_inherited(void **state)
 				       .action = "stopped"};
 	const struct report_audit audit = {
 	    .rank = 1, .node = "n0", .twin = "n1", .result = "differed", .wrong = "n0"};
+	struct report_failure *f;
 	struct json_value *v;
 	struct json_out j;
 
@@ -98,7 +99,9 @@ static void replicas_clones_errors_and_audits_are_inherited(void **state)
 	report_add_clone(&r, &clone);
 	report_add_sdc(&r, &sdc);
 	report_add_audit(&r, &audit);
-	report_add_failure(&r, 1, "n0", "killed", 2)->slot = 2;
+	f = report_add_failure(&r, 1, "n0", "killed", 2);
+	f->slot = 2;
+	f->then = REPORT_GOES_ON;
 	json_out_init(&j);
 	report_print_inherited(&r, &j);
 	v = json_parse(j.text, j.len);
@@ -112,6 +115,7 @@ static void replicas_clones_errors_and_audits_are_inherited(void **state)
 	assert_true(again.audit_count == 1 && again.audit[0].rank == 1);
 	assert_string_equal(again.audit[0].wrong, "n0");
 	assert_int_equal(again.failures[0].slot, 2);
+	assert_int_equal(again.failures[0].then, REPORT_GOES_ON);
 	json_free(v);
 	json_out_fini(&j);
 	report_fini(&r);

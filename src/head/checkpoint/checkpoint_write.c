@@ -364,6 +364,7 @@ static void announce(struct head *h, const struct store_manifest *m)
 	struct json_out j;
 
 	c.lz4 = h->ckpt.compress == IMAGE_LZ4;
+	c.compressed = h->ckpt.compress != IMAGE_PLAIN;
 	report_add_checkpoint(&h->report, &c);
 	head_profile_of_checkpoint(h, report_newest_checkpoint(&h->report));
 	record_begin(&j, "checkpoint");

@@ -156,7 +156,8 @@ static void print_changes(const struct report *r, const struct report_checkpoint
 	for (size_t i = 0; i < r->checkpoint_count; i++) {
 		const struct report_checkpoint *base = &r->checkpoints[i];
 
-		if (c->base && base->id == c->base && !c->lz4 && c->at_seconds > base->at_seconds)
+		if (c->base && base->id == c->base && !c->compressed &&
+		    c->at_seconds > base->at_seconds)
 			json_double(j, "dirty_bytes_per_second",
 				    (double)c->bytes / (c->at_seconds - base->at_seconds));
 	}
