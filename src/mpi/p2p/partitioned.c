@@ -11,6 +11,7 @@
  *
  * The receiver asks for announcements as soon as a started request lacks its number. All of this
  * travels in the collective context, with tags that schedules and context.h don't use. */
+#include "deliver/redundant.h"
 #include "mpi/mpi4.h"
 #include "mpi/p2p/composite.h"
 #include "mpi/p2p/replay.h"
