@@ -111,6 +111,16 @@ static void heard_tell(uint32_t process)
 			mate_tell(s, &heard, NULL);
 }
 
+/* A new leader, or a copy that leads, first tells its mates again what they may lack. The former
+ * leader is dead, or has this still queued, and what comes from us would overtake it. */
+static void log_tell_anew(void)
+{
+	for (uint32_t s = 0; two_may_follow() && s < replicas.view.degree; s++)
+		for (const struct word *w = replicas.log; is_mate(s) && w; w = w->next)
+			if (!number_reached(mate_wire(s)->heard, w->envelope.number))
+				mate_tell(s, &w->envelope, w->payload);
+}
+
 /* A process that has come back as a copy has heard what its source had heard. Its mates do not know
  * that yet. */
 void determinants_tell_anew(void)
@@ -120,11 +130,23 @@ void determinants_tell_anew(void)
 	for (uint32_t s = 0; two_may_follow() && s < replicas.view.degree; s++)
 		if (is_mate(s))
 			mate_tell(s, &heard, NULL);
+	if (replicas.leads)
+		log_tell_anew();
+}
+
+static _Noreturn void gap(uint32_t process, uint32_t number)
+{
+	log_warn("internal error: rank %u (replica %u) hears of decision %u from process %u, but "
+		 "not of the one before (it has %u); please report this",
+		 replicas.rank, replicas.slot, number, process, replicas.determined);
+	link_abort(70);
 }
 
 void determinant_arrive(uint32_t process, const struct envelope *e, const void *payload)
 {
 	if (!replicas.leads && !number_reached(replicas.determined, e->number)) {
+		if (UNLIKELY(e->number != replicas.determined + 1))
+			gap(process, e->number);
 		replicas.determined = e->number;
 		log_keep(e, payload);
 		replicas.hooks.heard(e, payload);
@@ -230,8 +252,10 @@ void determinants_lead(void)
 
 	replicas.lead_again = false;
 	replicas.leads = leads;
-	if (leads && !before)
+	if (leads && !before) {
+		log_tell_anew();
 		replicas.hooks.promoted();
-	else if (!leads && before)
+	} else if (!leads && before) {
 		replicas.hooks.demoted();
+	}
 }

@@ -29,6 +29,19 @@ static struct kept *kept_copy_of(const struct kept *from)
 	return k;
 }
 
+/* What is held, which `at` points to, is the original's. */
+static void held_copy(struct held **at)
+{
+	for (; *at; at = &(*at)->next) {
+		struct held *h = replica_memory(sizeof(*h));
+		*h = **at;
+		for (uint32_t s = 0; s < LIVING_DEGREE_MAX; s++)
+			if (h->claim[s].copy)
+				h->claim[s].copy = kept_copy_of(h->claim[s].copy);
+		*at = h;
+	}
+}
+
 /* wires: those of the copy, which point into what the original keeps. */
 static void remote_copy(struct remote *to, const struct remote *from, struct wire *wires)
 {
@@ -50,6 +63,8 @@ static void remote_copy(struct remote *to, const struct remote *from, struct wir
 			continue;
 		to->lanes[i] = replica_memory(LANES * sizeof(struct lane));
 		memcpy(to->lanes[i], from->lanes[i], LANES * sizeof(struct lane));
+		for (uint32_t k = 0; k < LANES; k++)
+			held_copy(&to->lanes[i][k].held);
 	}
 }
 
@@ -60,6 +75,7 @@ static struct replicas image_of(const struct replicas *from)
 	r.wire = heap_calloc(processes, sizeof(*r.wire));
 	r.remote = heap_calloc(RANKS, sizeof(*r.remote));
 	memcpy(r.view.lost, from->view.lost, processes);
+	r.log = words_copy_of(from->log, &r.log_last);
 	memcpy(r.wire, from->wire, processes * sizeof(*r.wire));
 	for (uint32_t i = 0; i < RANKS; i++)
 		remote_copy(&r.remote[i], &from->remote[i], r.wire);

@@ -46,6 +46,7 @@ struct redundant_process {
 	int to_of[RANKS]; /* … to each receiver, of those that have an order of their own */
 	bool dead, left;
 	uint32_t heard; /* determinants, in order */
+	uint32_t decided[MESSAGES * (RANKS - 1) + 1]; /* … by number; 0: not yet */
 };
 
 static struct redundant_process process[PROCESSES_MAX];
@@ -252,6 +253,15 @@ static int step_next(const struct redundant_process *p)
 	return p->to_of[to] * (RANKS - 1) + (int)to;
 }
 
+/* Whoever lives of a rank has decided the same. */
+static void decision_note(uint32_t number, uint32_t what)
+{
+	process[me].decided[number] = what;
+	for (uint32_t q = me % RANKS; q < processes; q += RANKS)
+		if (!process[q].dead && process[q].decided[number] != 0)
+			assert_int_equal(process[q].decided[number], what);
+}
+
 static void program_step(void)
 {
 	struct redundant_process *p = &process[me];
@@ -269,9 +279,10 @@ static void program_step(void)
 		payload[i] = byte_of(replicas.rank, context, e.number, i);
 	memcpy(payload, &depends, sizeof(depends));
 	while (redundant_leads() && p->heard < depends) {
-		struct envelope d = {.length = sizeof(depends)};
-		redundant_determine(&d, &depends);
-		p->heard++;
+		uint32_t what = 1 + draw(1 << 30);
+		struct envelope d = {.length = sizeof(what)};
+		redundant_determine(&d, &what);
+		decision_note(++p->heard, what);
 	}
 	if (p->heard < depends) /* a follower waits for it */
 		return;
@@ -316,8 +327,11 @@ static void on_arrive(uint32_t from, const struct envelope *e, const void *paylo
 
 static void on_heard(const struct envelope *e, const void *payload)
 {
+	uint32_t what;
 	assert_int_equal(e->number, process[me].heard + 1);
 	process[me].heard++;
+	memcpy(&what, payload, sizeof(what));
+	decision_note(e->number, what);
 }
 static void on_promoted(void)
 {
@@ -575,6 +589,8 @@ static int lent_over(void **unused)
 	return 0;
 }
 
+#include "deliver/redundant_clone_cases.h"
+
 /* Messages that receivers copy out of the memory of senders, who may be dead by then. */
 static void lent_messages_are_kept_until_they_are_taken(void **unused)
 {
@@ -637,7 +653,8 @@ static int segment_put(void **unused)
 	return 0;
 }
 
-int main(void)
+/* With an argument: the cases of that name alone (with * and ?). */
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(undisturbed_jobs_end),
@@ -658,6 +675,9 @@ int main(void)
 	    cmocka_unit_test_teardown(no_flip_is_missed_by_two, compared_over),
 	    cmocka_unit_test_teardown(flips_are_corrected_by_three, compared_over),
 	    cmocka_unit_test_teardown(two_of_each_rank_of_three_may_die, compared_over),
+	    cmocka_unit_test_teardown(who_has_died_comes_back_as_a_copy, lent_over),
+	    cmocka_unit_test_teardown(
+		no_decision_is_lost_or_made_twice_when_one_of_three_comes_back, lent_over),
 	    cmocka_unit_test_teardown(a_witness_that_nobody_asks_holds_nobody_up, audits_over),
 	    cmocka_unit_test_teardown(a_witness_decides_between_two_that_differ, audits_over),
 	    cmocka_unit_test_teardown(a_wrong_witness_does_no_harm, audits_over),
@@ -665,5 +685,7 @@ int main(void)
 	    cmocka_unit_test_teardown(claims_of_the_convicted_are_void, audits_over),
 	    cmocka_unit_test(memory_of_long_messages_is_used_again),
 	};
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, segment_get, segment_put);
 }

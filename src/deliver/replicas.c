@@ -258,14 +258,12 @@ static uint32_t source_of(uint32_t process)
 	return living_process(&replicas.view, rank, (uint32_t)living_leader(&replicas.view, rank));
 }
 
-/* What was to be said to the source its copy wants to know as well, but not the source's own words
- * to the copy, nor what leaders and followers tell each other: the copy knows it. What the source
- * lends the copy lends again. */
+/* What was to be said to the source its copy wants to know as well, decisions too, but not what this
+ * process has heard: that it says anew. What the source lends the copy lends again. */
 static void words_copy(uint32_t process, uint32_t source)
 {
 	for (const struct word *word = replicas.wire[source].first; word; word = word->next)
-		if (word->envelope.kind != REPLICA_DETERMINANT &&
-		    word->envelope.kind != REPLICA_HEARD && word->envelope.kind != REPLICA_TAKEN)
+		if (word->envelope.kind != REPLICA_HEARD && word->envelope.kind != REPLICA_TAKEN)
 			replica_tell(process, &word->envelope, word->payload);
 }
 
@@ -277,7 +275,8 @@ static void process_revive(uint32_t process)
 	wire_forget(w);
 	channel_forget_all(process);
 	w->done = replicas.wire[source].done;
-	w->heard = replicas.determined;
+	w->heard =
+	    source == replicas.process ? replicas.determined : replicas.wire[source].heard;
 	w->synced = replicas.syncs;
 	mirror_adopt(process, source);
 	compare_adopt(process, source);
@@ -302,7 +301,8 @@ static void become(uint32_t process)
 		mirror_loans_forget(w);
 		channel_forget_all(p);
 	}
-	/* what the source had still to tell its mates it tells them itself, and in its order */
+	/* what the source had still to tell its mates it tells them itself, and in its order; if
+	 * this one leads it tells them, too, before what it decides (determinants.c) */
 	for (uint32_t s = 0; s < replicas.view.degree; s++)
 		wire_forget(&replicas.wire[living_process(&replicas.view, replicas.rank, s)]);
 	compare_become();

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The cases of redundant_test.c in which dead processes come back as copies of living ones while
+ * all stand still (docs/redundancy.md, "Clones"). A part of that file, behind the cases with jumps:
+ * here is the head, and the agent that makes a new segment. */
+#ifndef HALE_DELIVER_REDUNDANT_CLONE_CASES_H
+#define HALE_DELIVER_REDUNDANT_CLONE_CASES_H
+
+static bool stopped[PROCESSES_MAX];
+static uint32_t clones_done;
+
+static uint32_t stopped_count(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t p = 0; p < processes; p++)
+		n += stopped[p] && !process[p].dead;
+	return n;
+}
+
+static uint32_t living_count_all(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t p = 0; p < processes; p++)
+		n += !process[p].dead;
+	return n;
+}
+
+/* Those that stand still don't go on, and nobody ends. */
+static void step_between(void)
+{
+	uint32_t p = draw(processes);
+
+	if (process[p].dead || stopped[p])
+		return;
+	switch_to(p);
+	switch (draw(4)) {
+	case 0:
+		if (process[p].sent < STEPS)
+			program_step();
+		break;
+	case 1:
+		redundant_progress();
+		break;
+	default:
+		poll_from(draw(processes));
+	}
+}
+
+/* What was sent is in the memory of its receiver, as behind the markers. */
+static void drain(void)
+{
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (uint32_t p = 0; p < processes; p++) {
+			if (process[p].dead)
+				continue;
+			switch_to(p);
+			again |= channel_poll_all() > 0;
+		}
+	}
+}
+
+static void all_stop(void)
+{
+	memset(stopped, 0, sizeof(stopped));
+	while (stopped_count() < living_count_all()) {
+		uint32_t p = draw(processes);
+		if (process[p].dead || stopped[p])
+			continue;
+		for (int i = 0; i < 20; i++)
+			step_between();
+		switch_to(p);
+		redundant_suspend();
+		stopped[p] = true;
+	}
+	drain();
+}
+
+static void copy_make(uint32_t copy)
+{
+	struct redundant_process *to = &process[copy];
+	struct link link = to->link;
+	uint32_t source = copy % RANKS;
+
+	while (process[source].dead)
+		source += RANKS;
+	switch_to(copy);
+	redundant_close();
+	to->state = replicas;
+	switch_to(source);
+	process[source].state = replicas;
+	*to = process[source];
+	to->state = image_of(&replicas);
+	to->link = link;
+	stopped[copy] = true;
+}
+
+/* With the view of before: the one in which the copy lives comes when all go on. */
+static void segment_make(void)
+{
+	memset(segment, 0, segment_used);
+	segment_layout(segment, processes, 2, 1);
+	segment->audits = audits;
+	for (uint32_t p = 0; p < processes; p++)
+		lost[p] = process[p].dead;
+	for (uint32_t p = 0; p < processes; p++)
+		atomic_store(&segment_mailbox(segment, p)->lost, lost[p]);
+	atomic_store(&segment->view, deaths_told);
+	memset(queue, 0, sizeof(queue));
+}
+
+static void all_go_on(void)
+{
+	while (stopped_count() > 0) {
+		uint32_t p = draw(processes);
+		if (stopped[p] && !process[p].dead) {
+			switch_to(p);
+			redundant_rejoin(true);
+			redundant_channels();
+			redundant_resume();
+			stopped[p] = false;
+		}
+		for (int i = 0; i < 30; i++)
+			step_between();
+	}
+}
+
+static void clone_make(uint32_t copy)
+{
+	all_stop();
+	copy_make(copy);
+	segment_make();
+	all_go_on();
+	atomic_store(&segment->view, ++deaths_told);
+	clones_done++;
+}
+
+/* The victim dies at step `when`, is noticed 50 steps later, and comes back as a copy. */
+static void job_with_clone(unsigned seed, size_t kept_max, uint32_t victim, int when)
+{
+	int back = INT32_MAX;
+
+	state = seed * 977 + 1;
+	everything_begins(kept_max);
+	for (int steps = 0; !all_over(); steps++) {
+		assert_true(steps < 400000); /* somebody waits for ever */
+		if (steps == when && !process[victim].left) {
+			kill_process(victim);
+			back = when + 60 + (int)draw(400);
+		}
+		if (process[victim].dead && !lost[victim] && steps == when + 50)
+			death_publish(victim);
+		if (steps == back && !anybody_left())
+			clone_make(victim);
+		random_step();
+	}
+	everything_ends();
+}
+
+static void clones_of_all(uint32_t of, size_t kept_max)
+{
+	int steps;
+
+	compared(of, COMPARE_OFF);
+	clones_done = 0;
+	steps = job(1, kept_max, NULL, NULL, 0);
+	for (uint32_t v = 0; v < processes; v++)
+		for (int when = 0; when < steps; when += 1 + steps / 60)
+			for (unsigned more = 0; more < 3; more++)
+				job_with_clone((unsigned)when % 7 + 1 + more * 13, kept_max, v,
+					       when);
+	assert_true(clones_done > processes * 60);
+}
+
+static void who_has_died_comes_back_as_a_copy(void **unused)
+{
+	clones_of_all(2, 1 << 20);
+	clones_of_all(2, 700);
+	lend_min = LENT;
+	clones_of_all(2, 1 << 20);
+	clones_of_all(2, 700);
+}
+
+/* Of three replicas two hear of what the copy decides; one may not know yet what its source has. */
+static void no_decision_is_lost_or_made_twice_when_one_of_three_comes_back(void **unused)
+{
+	clones_of_all(3, 1 << 20);
+}
+
+#endif
