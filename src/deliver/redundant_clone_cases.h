@@ -7,6 +7,7 @@
 
 static bool stopped[PROCESSES_MAX];
 static uint32_t clones_done;
+static bool source_dies; /* right behind GO, when one process has gone on */
 
 static uint32_t stopped_count(void)
 {
@@ -79,7 +80,7 @@ static void all_stop(void)
 	drain();
 }
 
-static void copy_make(uint32_t copy)
+static uint32_t copy_make(uint32_t copy)
 {
 	struct redundant_process *to = &process[copy];
 	struct link link = to->link;
@@ -96,6 +97,7 @@ static void copy_make(uint32_t copy)
 	to->state = image_of(&replicas);
 	to->link = link;
 	stopped[copy] = true;
+	return source;
 }
 
 /* With the view of before: the one in which the copy lives comes when all go on. */
@@ -106,14 +108,14 @@ static void segment_make(void)
 	segment->audits = audits;
 	for (uint32_t p = 0; p < processes; p++)
 		lost[p] = process[p].dead;
-	for (uint32_t p = 0; p < processes; p++)
-		atomic_store(&segment_mailbox(segment, p)->lost, lost[p]);
-	atomic_store(&segment->view, deaths_told);
+	segment_view_first(segment, lost, deaths_told);
 	memset(queue, 0, sizeof(queue));
 }
 
-static void all_go_on(void)
+static void all_go_on(uint32_t source)
 {
+	uint32_t gone_on = 0;
+
 	while (stopped_count() > 0) {
 		uint32_t p = draw(processes);
 		if (stopped[p] && !process[p].dead) {
@@ -122,6 +124,10 @@ static void all_go_on(void)
 			redundant_channels();
 			redundant_resume();
 			stopped[p] = false;
+			if (++gone_on == 1 && source_dies && source != p) {
+				kill_process(source);
+				death_publish(source);
+			}
 		}
 		for (int i = 0; i < 30; i++)
 			step_between();
@@ -130,10 +136,12 @@ static void all_go_on(void)
 
 static void clone_make(uint32_t copy)
 {
+	uint32_t source;
+
 	all_stop();
-	copy_make(copy);
+	source = copy_make(copy);
 	segment_make();
-	all_go_on();
+	all_go_on(source);
 	atomic_store(&segment->view, ++deaths_told);
 	clones_done++;
 }
@@ -184,9 +192,23 @@ static void who_has_died_comes_back_as_a_copy(void **unused)
 	clones_of_all(2, 700);
 }
 
+static int clones_over(void **unused)
+{
+	source_dies = false;
+	return lent_over(unused);
+}
+
 /* Of three replicas two hear of what the copy decides; one may not know yet what its source has. */
 static void no_decision_is_lost_or_made_twice_when_one_of_three_comes_back(void **unused)
 {
+	clones_of_all(3, 1 << 20);
+}
+
+/* Those that go on later find it dead, and have it living in their view. */
+static void the_source_of_a_copy_dies_when_some_have_gone_on(void **unused)
+{
+	source_dies = true;
+	clones_of_all(2, 1 << 20);
 	clones_of_all(3, 1 << 20);
 }
 

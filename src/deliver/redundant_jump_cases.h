@@ -159,6 +159,7 @@ static void image_take(void)
 static void copy_goes_on(void)
 {
 	atomic_store(&segment_mailbox(segment, jump.copy)->lost, 0);
+	atomic_store(&segment_mailbox(segment, jump.copy)->alone, 1);
 	lost[jump.copy] = 0;
 	process[jump.copy].dead = false;
 	switch_to(jump.copy);

@@ -675,9 +675,11 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_teardown(no_flip_is_missed_by_two, compared_over),
 	    cmocka_unit_test_teardown(flips_are_corrected_by_three, compared_over),
 	    cmocka_unit_test_teardown(two_of_each_rank_of_three_may_die, compared_over),
-	    cmocka_unit_test_teardown(who_has_died_comes_back_as_a_copy, lent_over),
+	    cmocka_unit_test_teardown(who_has_died_comes_back_as_a_copy, clones_over),
 	    cmocka_unit_test_teardown(
-		no_decision_is_lost_or_made_twice_when_one_of_three_comes_back, lent_over),
+		no_decision_is_lost_or_made_twice_when_one_of_three_comes_back, clones_over),
+	    cmocka_unit_test_teardown(the_source_of_a_copy_dies_when_some_have_gone_on,
+				      clones_over),
 	    cmocka_unit_test_teardown(a_witness_that_nobody_asks_holds_nobody_up, audits_over),
 	    cmocka_unit_test_teardown(a_witness_decides_between_two_that_differ, audits_over),
 	    cmocka_unit_test_teardown(a_wrong_witness_does_no_harm, audits_over),

@@ -312,6 +312,20 @@ static void become(uint32_t process)
 	replicas.wire[source].synced = replicas.syncs;
 }
 
+/* Not that it has died since others have gone on: what it has said to them, or to us, counts as
+ * with any death (view_follow). In a segment that others have used meanwhile only our view says who
+ * was dead. */
+static bool was_dead_before(uint32_t process)
+{
+	const struct link *l = link_self();
+
+	if (process == l->process)
+		return false;
+	if (atomic_load(&l->mailbox->alone))
+		return !replica_lives(process);
+	return atomic_load(&segment_mailbox(l->segment, process)->lost) == LIVING_ABSENT;
+}
+
 void redundant_rejoin(bool fresh)
 {
 	const struct link *l = link_self();
@@ -322,20 +336,21 @@ void redundant_rejoin(bool fresh)
 	replicas.view.audits = l->segment->audits != 0; /* hale restart may be without */
 	announce_end();
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
-		if (atomic_load(&segment_mailbox(l->segment, p)->lost) &&
-		    living_lose(&replicas.view, p))
+		if (was_dead_before(p) && living_lose(&replicas.view, p))
 			wire_forget(&replicas.wire[p]);
 	if (copy)
 		become(l->process);
 	for (uint32_t p = 0; p < replicas.nprocesses; p++) {
-		if (atomic_load(&segment_mailbox(l->segment, p)->lost) || replica_lives(p))
+		if (was_dead_before(p) || replica_lives(p))
 			continue;
 		if (p != l->process)
 			process_revive(p);
 		replicas.view.lost[p] = 0;
 		replicas.rejoined = true;
 	}
-	replicas.view.number = atomic_load(&l->segment->view);
+	/* of deaths since then the next look at the number tells */
+	if (!atomic_load(&l->mailbox->alone))
+		replicas.view.number = l->segment->view_first;
 	mirror_follow_view();
 	determinants_follow_view(false);
 }

@@ -21,8 +21,9 @@ enum { LIVING_SHADOW_SLOTS = 3, LIVING_SHADOW_DEGREE = 2 };
 /* In a layout: a process that is dead is on no node. */
 #define LIVING_NOWHERE UINT32_MAX
 
-/* CONVICTED: it has sent wrong messages, and what it has said of others counts no more. */
-enum living_lost { LIVING_LOST = 1, LIVING_CONVICTED = 2 };
+/* CONVICTED: it has sent wrong messages, and what it has said of others counts no more. ABSENT, in
+ * a node's segment: it was dead before that was made. */
+enum living_lost { LIVING_LOST = 1, LIVING_CONVICTED = 2, LIVING_ABSENT = 3 };
 
 struct living {
 	uint32_t number; /* +1 with every change */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "node/shm_layout.h"
 #include "node/coll_layout.h"
+#include "node/living.h"
 #include "node/rma_layout.h"
 
 static size_t mailboxes_end(uint32_t nranks)
@@ -85,6 +86,14 @@ void segment_place(struct segment *s, const unsigned char *here, uint32_t on_mac
 	}
 	s->nbeside = on_machine - s->nhere;
 	s->oversubscribed = s->nhere > s->cores;
+}
+
+void segment_view_first(struct segment *s, const unsigned char *lost, uint32_t number)
+{
+	for (uint32_t p = 0; p < s->nranks; p++)
+		atomic_store(&segment_mailbox(s, p)->lost, lost[p] ? LIVING_ABSENT : 0);
+	s->view_first = number;
+	atomic_store(&s->view, number);
 }
 
 void segment_secret_put(struct segment *s, const unsigned char secret[SEGMENT_SECRET])

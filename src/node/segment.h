@@ -21,7 +21,7 @@
 #include "node/spawn_layout.h"
 
 enum {
-	SEGMENT_VERSION = 17,
+	SEGMENT_VERSION = 18,
 	MAILBOX_OWN_FDS = 256,
 	MAILBOX_PATH = 512,
 	MAILBOX_DUE = 120,
@@ -83,7 +83,8 @@ struct segment {
 	_Atomic uint32_t
 	    spawn_over; /* 1: processes in reserve and spawned ones that are done end */
 	_Atomic uint32_t file_gaps; /* 1: gaps of a file have been written along (io/writers.c) */
-	char pad[CACHE_LINE - sizeof(uint64_t) - 5 * sizeof(uint32_t)];
+	uint32_t view_first; /* `view` when this was made; those it has dead are LIVING_ABSENT */
+	char pad[CACHE_LINE - sizeof(uint64_t) - 6 * sizeof(uint32_t)];
 	/* CKPT_TOGETHER: id << 32 | ranks that take part, written by the agent; … | ranks whose
 	 * images hold what they share; ranks that have come back and wait for the others */
 	_Atomic uint64_t together __attribute__((aligned(CACHE_LINE)));
@@ -136,6 +137,8 @@ struct mailbox {
 	_Atomic uint32_t ckpt_moved;
 	_Atomic uint32_t
 	    lost; /* enum living_lost: this process is dead; its rank lives on in others */
+	/* 1: it comes as a copy while all others run, in this segment (agent_alone.c) */
+	_Atomic uint32_t alone;
 	_Atomic uint32_t ckpt_hold;	/* counts asks to stand still for a while: CKPT_HOLD */
 	char ckpt_path[MAILBOX_PATH];	/* of this rank's image, valid before ckpt_wanted changes */
 	char inject_call[64];		/* "MPI_Allreduce"; empty: no fault at a call */
@@ -232,6 +235,10 @@ void segment_layout(struct segment *s, uint32_t nranks, uint32_t cores, uint32_t
  * non-zero: it does. on_machine: ranks that live on any node which is this machine, these too.
  * Without this call all do. */
 void segment_place(struct segment *s, const unsigned char *here, uint32_t on_machine);
+
+/* Which processes of a job with replicas are dead from the beginning of this segment on (lost[p] is
+ * not 0), in the view of that number. Before anybody else maps it. */
+void segment_view_first(struct segment *s, const unsigned char *lost, uint32_t number);
 
 /* The job's secret; before anybody else maps the segment. */
 void segment_secret_put(struct segment *s, const unsigned char secret[SEGMENT_SECRET]);

@@ -35,8 +35,10 @@ static void place(struct segment *s, uint32_t process, bool here)
 {
 	struct segment_address *at = segment_address_of(s, process);
 
-	if (here)
+	if (here) {
 		mailbox_wipe(segment_mailbox(s, process));
+		atomic_store(&segment_mailbox(s, process)->alone, 1);
+	}
 	if (!at->away == here)
 		return;
 	at->away = !here;

@@ -235,12 +235,14 @@ static uint32_t world_here(const struct agent *a)
 
 static hale_status_t segment_fill(struct agent *a, struct error *err)
 {
-	unsigned char *here = calloc(a->setup.nranks, 1);
+	unsigned char *here = calloc(a->setup.nranks, 2), *lost = here + a->setup.nranks;
 
 	if (!here)
 		return error_set(err, HALE_ERR_MEMORY, "out of memory");
-	for (uint32_t r = 0; r < a->setup.nranks; r++)
+	for (uint32_t r = 0; r < a->setup.nranks; r++) {
 		here[r] = agent_has(a, r);
+		lost[r] = a->view.node_of[r] == LIVING_NOWHERE;
+	}
 	segment_layout(a->view.segment, a->setup.nranks, cores_here(a), a->view.generation);
 	a->view.segment->degree = a->setup.degree;
 	a->view.segment->shadows = a->setup.shadows;
@@ -250,10 +252,7 @@ static hale_status_t segment_fill(struct agent *a, struct error *err)
 		a->view.segment->shadow_rate = 0;
 		a->view.segment->shadow_weighed = 1;
 	}
-	for (uint32_t r = 0; r < a->setup.nranks; r++)
-		if (a->view.node_of[r] == LIVING_NOWHERE)
-			atomic_store(&segment_mailbox(a->view.segment, r)->lost, 1);
-	atomic_store(&a->view.segment->view, a->replicas_view);
+	segment_view_first(a->view.segment, lost, a->replicas_view);
 	segment_place(a->view.segment, here, crowd(a));
 	if (first_world(a)) /* processes in reserve sleep */
 		a->view.segment->oversubscribed = world_here(a) > cores_here(a);

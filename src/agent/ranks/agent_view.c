@@ -16,7 +16,9 @@ void agent_view(struct agent *a, const struct message *m)
 				atomic_store(&segment_mailbox(a->view.segment, p)->lost, 0);
 			continue;
 		}
-		atomic_store(&segment_mailbox(a->view.segment, p)->lost, lost[p]);
+		/* who was dead from the beginning stays that (redundant_rejoin) */
+		if (atomic_load(&segment_mailbox(a->view.segment, p)->lost) != LIVING_ABSENT)
+			atomic_store(&segment_mailbox(a->view.segment, p)->lost, lost[p]);
 		a->view.node_of[p] = a->supervisor.book->views[a->view.slot].node_of[p] =
 		    LIVING_NOWHERE;
 	}
