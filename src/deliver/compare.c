@@ -229,12 +229,15 @@ static void difference_tell(uint32_t rank, uint32_t context, const struct held *
 }
 
 /* The provider's copy is wrong, or it is dead: those that are right have others, and are asked one
- * after the other. False: all of these copies are spoilt. */
+ * after the other. When none of them lives, so has who came back as a copy of one. False: all of
+ * these copies are spoilt. */
 static bool copy_fetch(uint32_t rank, uint32_t context, struct held *h, unsigned right)
 {
 	struct envelope e = {.kind = REPLICA_FETCH, .context = context, .number = h->number};
 	unsigned from = right & living_mask(rank) & ~h->spoilt;
 
+	if (from == 0)
+		from = h->excused & living_mask(rank) & ~h->spoilt;
 	if (from == 0)
 		return false;
 	if (from & h->asked)

@@ -529,6 +529,9 @@ void mirror_follow_view(void)
 		if (carries > w->carries)
 			w->next = replicas.remote[living_rank_of(p, replicas.view.nranks)].first;
 		if (carries != w->carries) {
+			/* a loan that is refused, or not heard of any more: its digest is due */
+			if (w->lent && carries == CARRIES_DIGESTS)
+				w->next = w->lent;
 			w->begun = false;
 			mirror_loans_forget(w);
 		}

@@ -9,6 +9,15 @@ static bool stopped[PROCESSES_MAX];
 static uint32_t clones_done;
 static bool source_dies; /* right behind GO, when one process has gone on */
 
+static uint32_t living_of(uint32_t rank)
+{
+	uint32_t n = 0;
+
+	for (uint32_t p = rank; p < processes; p += RANKS)
+		n += !process[p].dead;
+	return n;
+}
+
 static uint32_t stopped_count(void)
 {
 	uint32_t n = 0;
@@ -210,6 +219,65 @@ static void the_source_of_a_copy_dies_when_some_have_gone_on(void **unused)
 	source_dies = true;
 	clones_of_all(2, 1 << 20);
 	clones_of_all(3, 1 << 20);
+}
+
+/* Deaths and copies in turn, as the scheduler likes; each of them about every so many steps. */
+static void wild_job(unsigned seed, size_t kept_max, uint32_t every)
+{
+	enum { DEATHS = 12 };
+	int noticed[PROCESSES_MAX] = {0};
+	uint32_t deaths = 0, v;
+
+	state = seed * 977 + 1;
+	everything_begins(kept_max);
+	for (int steps = 0; !all_over(); steps++) {
+		bool unnoticed = false;
+		assert_true(steps < 400000); /* somebody waits for ever */
+		v = draw(processes);
+		if (draw(every) == 0 && deaths < DEATHS && !process[v].dead && !process[v].left &&
+		    living_of(v % RANKS) > 1) {
+			kill_process(v);
+			noticed[v] = steps + 1 + (int)draw(200);
+			deaths++;
+		}
+		for (uint32_t p = 0; p < processes; p++) {
+			if (process[p].dead && !lost[p] && steps >= noticed[p])
+				death_publish(p);
+			unnoticed |= process[p].dead && !lost[p];
+		}
+		v = draw(processes);
+		if (draw(every) == 0 && !unnoticed && process[v].dead && !anybody_left()) {
+			source_dies = draw(4) == 0;
+			clone_make(v);
+			source_dies = false;
+		}
+		random_step();
+	}
+	everything_ends();
+}
+
+static void wild_jobs(enum compare_mode mode, unsigned many)
+{
+	told_count = clones_done = 0;
+	for (unsigned seed = 1; seed <= many; seed++) {
+		compared(2 + seed % 2, mode);
+		lend_min = seed % 5 == 0 ? LENT : UINT32_MAX;
+		wild_job(seed, seed % 3 ? 1 << 20 : 900, 100 + seed % 7 * 100);
+		assert_int_equal(told_count, 0);
+	}
+	assert_true(clones_done > many);
+}
+
+static void processes_die_and_come_back_in_turn(void **unused)
+{
+	wild_jobs(COMPARE_OFF, 600);
+}
+
+/* Nobody tells of a silent error where there is none. */
+static void compared_processes_die_and_come_back_in_turn(void **unused)
+{
+	wild_jobs(COMPARE_HASH, 600);
+	wild_jobs(COMPARE_FULL, 300);
 }
 
 #endif

@@ -45,7 +45,7 @@ struct redundant_process {
 	int sent;	  /* steps of its program */
 	int to_of[RANKS]; /* … to each receiver, of those that have an order of their own */
 	bool dead, left;
-	uint32_t heard; /* determinants, in order */
+	uint32_t heard;				      /* determinants, in order */
 	uint32_t decided[MESSAGES * (RANKS - 1) + 1]; /* … by number; 0: not yet */
 };
 
@@ -678,6 +678,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_teardown(who_has_died_comes_back_as_a_copy, clones_over),
 	    cmocka_unit_test_teardown(
 		no_decision_is_lost_or_made_twice_when_one_of_three_comes_back, clones_over),
+	    cmocka_unit_test_teardown(processes_die_and_come_back_in_turn, clones_over),
+	    cmocka_unit_test_teardown(compared_processes_die_and_come_back_in_turn, clones_over),
 	    cmocka_unit_test_teardown(the_source_of_a_copy_dies_when_some_have_gone_on,
 				      clones_over),
 	    cmocka_unit_test_teardown(a_witness_that_nobody_asks_holds_nobody_up, audits_over),
