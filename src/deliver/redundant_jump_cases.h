@@ -208,11 +208,25 @@ static void jump_step(int steps)
 	}
 }
 
-/* As job, with a jump of that rank's shadow. A victim dies at step `when`. */
-static void job_with_jump(unsigned seed, size_t kept_max, uint32_t rank, int at, uint32_t victim,
-			  int when)
+struct victim {
+	uint32_t process;
+	int when; /* step at which it dies */
+};
+
+static bool is_last_of_rank(uint32_t process_number)
 {
-	int noticed = 0;
+	uint32_t n = 0;
+
+	for (uint32_t p = process_number % RANKS; p < processes; p += RANKS)
+		n += !process[p].dead;
+	return n == 1;
+}
+
+/* As job, with a jump of that rank's shadow. The last process of a rank does not die. */
+static void job_with_jump_and_deaths(unsigned seed, size_t kept_max, uint32_t rank, int at,
+				     const struct victim *victims, int n)
+{
+	int noticed[RANKS] = {0};
 	state = seed * 977 + 1;
 	everything_begins(kept_max);
 	memset(&jump, 0, sizeof(jump));
@@ -222,20 +236,32 @@ static void job_with_jump(unsigned seed, size_t kept_max, uint32_t rank, int at,
 	jump.at = at;
 	for (int steps = 0; !all_over(); steps++) {
 		assert_true(steps < 400000); /* somebody waits for ever */
-		if (victim < processes && steps >= when && !process[victim].dead &&
-		    !process[victim].left && !lost[victim] && noticed == 0) {
-			kill_process(victim);
-			noticed = steps + 1 + (int)draw(200);
-		}
-		if (noticed > 0 && process[victim].dead && !lost[victim] && steps >= noticed) {
-			jump_hear_of_death(victim);
-			if (!lost[victim])
-				death_publish(victim);
+		for (int i = 0; i < n; i++) {
+			uint32_t p = victims[i].process;
+			if (steps >= victims[i].when && !process[p].dead && !process[p].left &&
+			    !lost[p] && noticed[i] == 0 && !is_last_of_rank(p)) {
+				kill_process(p);
+				noticed[i] = steps + 1 + (int)draw(200);
+			}
+			if (noticed[i] > 0 && process[p].dead && !lost[p] && steps >= noticed[i]) {
+				jump_hear_of_death(p);
+				if (!lost[p])
+					death_publish(p);
+			}
 		}
 		jump_step(steps);
 		random_step();
 	}
 	everything_ends();
+}
+
+/* victim: processes: nobody dies */
+static void job_with_jump(unsigned seed, size_t kept_max, uint32_t rank, int at, uint32_t victim,
+			  int when)
+{
+	struct victim v = {victim, when};
+
+	job_with_jump_and_deaths(seed, kept_max, rank, at, &v, victim < processes);
 }
 
 static int jumps_over(void **unused)
@@ -275,6 +301,26 @@ static void whoever_dies_in_the_jump_of_one_pair_nothing_is_lost(void **unused)
 					      when % 3 ? 1 << 20 : 700, 0,
 					      when > 300 ? when - (int)(more * 70) : 0, p, when);
 	assert_true(jumps_done > 200 && jumps_given_up > 200);
+}
+
+/* One of each rank, main or shadow, or the copy: all about the time of the jump. A main that dies
+ * at the end may leave to a shadow what others lack. */
+static void one_of_each_rank_may_die_about_a_jump(void **unused)
+{
+	int steps;
+	jumps_begin();
+	steps = job(1, 1 << 20, NULL, NULL, 0);
+	for (unsigned seed = 1; seed <= 1000; seed++) {
+		struct victim v[RANKS];
+		state = seed * 31 + 7;
+		int about = (int)draw((uint32_t)steps), at = about - (int)draw(400);
+		for (uint32_t r = 0; r < RANKS; r++)
+			v[r] = (struct victim){draw(r == 0 ? 3 : 2) * RANKS + r,
+					       about + (int)draw(300)};
+		job_with_jump_and_deaths(seed, seed % 3 ? 1 << 20 : 700, 0, at < 0 ? 0 : at, v,
+					 RANKS);
+	}
+	assert_true(jumps_given_up > 500);
 }
 
 #endif

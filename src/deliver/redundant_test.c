@@ -671,6 +671,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test_teardown(a_shadow_jumps_while_all_others_run, jumps_over),
 	    cmocka_unit_test_teardown(whoever_dies_in_the_jump_of_one_pair_nothing_is_lost,
 				      jumps_over),
+	    cmocka_unit_test_teardown(one_of_each_rank_may_die_about_a_jump, jumps_over),
 	    cmocka_unit_test_teardown(compared_jobs_end_whoever_dies, compared_over),
 	    cmocka_unit_test_teardown(no_flip_is_missed_by_two, compared_over),
 	    cmocka_unit_test_teardown(flips_are_corrected_by_three, compared_over),

@@ -56,8 +56,8 @@ void replica_busy(struct wire *w)
 /* To a process that needs no messages any more, but serves those that do. */
 static bool word_still_counts(const struct envelope *e)
 {
-	bool of_copies = e->kind == REPLICA_COMES || e->kind == REPLICA_KEEPS ||
-			 e->kind == REPLICA_COMES_NOT;
+	bool of_copies =
+	    e->kind == REPLICA_COMES || e->kind == REPLICA_KEEPS || e->kind == REPLICA_COMES_NOT;
 
 	/* which the head gives up when a process ends; nobody stays for that */
 	return e->kind == REPLICA_DONE || e->kind == REPLICA_FETCH || e->kind == REPLICA_TAKEN ||
@@ -258,8 +258,8 @@ static uint32_t source_of(uint32_t process)
 	return living_process(&replicas.view, rank, (uint32_t)living_leader(&replicas.view, rank));
 }
 
-/* What was to be said to the source its copy wants to know as well, decisions too, but not what this
- * process has heard: that it says anew. What the source lends the copy lends again. */
+/* What was to be said to the source its copy wants to know as well, decisions too, but not what
+ * this process has heard: that it says anew. What the source lends the copy lends again. */
 static void words_copy(uint32_t process, uint32_t source)
 {
 	for (const struct word *word = replicas.wire[source].first; word; word = word->next)
@@ -275,8 +275,7 @@ static void process_revive(uint32_t process)
 	wire_forget(w);
 	channel_forget_all(process);
 	w->done = replicas.wire[source].done;
-	w->heard =
-	    source == replicas.process ? replicas.determined : replicas.wire[source].heard;
+	w->heard = source == replicas.process ? replicas.determined : replicas.wire[source].heard;
 	w->synced = replicas.syncs;
 	mirror_adopt(process, source);
 	compare_adopt(process, source);
@@ -494,12 +493,19 @@ static bool must_be_done(uint32_t process)
 	       (!v->shadows || redundant_is_main(process));
 }
 
+/* Its main may have died with this unsent, and the next one of that rank needs it then. A shadow
+ * that nobody needs any more is ended by the head. */
+static bool shadow_keeps(void)
+{
+	return replicas.view.shadows && redundant_is_shadow() && replicas.kept > 0;
+}
+
 bool redundant_left(void *unused)
 {
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
 		if ((must_be_done(p) && !replicas.wire[p].done) || replicas.wire[p].lent)
 			return false;
-	return replicas.busy == 0;
+	return replicas.busy == 0 && !shadow_keeps();
 }
 
 bool redundant_is_witness(void)
