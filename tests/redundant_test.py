@@ -194,6 +194,28 @@ def replicas_move_while_the_job_runs(s):
 
 
 @test
+def replicas_that_leave_one_node_for_two_say_what_they_have_heard(s):
+    """On one node nobody says so. A leader with a mate on another node sends nothing before it knows."""
+    exe = s.compile("apart")
+    plain = s.hale_run(2, exe, 400)
+    job = s.hale_start(2, exe, 400, options=["--nodes", "1", "--spares", "2", "--replicas", "2"],
+                       env={"HALE_RETAIN_MAX": "20000"})
+    job.until_output("round 100")
+    r = s.hale("migrate", job.id(), "--from", "node0")
+    expect(r.status == 0, r)
+    expect(len({node for rank, _, node, _ in job.until(lambda: lives(job), "all processes run") if rank == 0}) == 2, r)
+    r = job.wait()
+    expect(r.status == 0 and r.out == plain.out, r, plain)
+
+
+@test
+def what_libc_told_a_leader_alone_does_not_stop_the_next_one(s):
+    exe = s.compile("unasked")
+    r = s.hale_run(2, exe, 3, options=["--replicas", "2", "--inject", "kill:rank=0,slot=0,after=1500ms"])
+    expect(r.status == 0 and r.out == "got 7\n" and lost(r) == 1, r)
+
+
+@test
 def a_death_during_a_move_ends_the_move_or_comes_too_late(s):
     """Of who moves, of its mate, of somebody else: the job goes on, and a move that is asked for again is made."""
     exe = s.compile("storm")

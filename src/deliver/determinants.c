@@ -97,17 +97,14 @@ void redundant_determine(struct envelope *e, const void *payload)
 }
 
 /* With two replicas only the leader waits for this, and only if it is on another node. */
-static void heard_tell(uint32_t process)
+static void heard_tell(void)
 {
 	struct envelope heard = {.kind = REPLICA_HEARD, .number = replicas.determined};
 
-	if (!two_may_follow()) {
-		if (!segment_here(link_self()->segment, process))
-			replica_tell(process, &heard, NULL);
-		return;
-	}
 	for (uint32_t s = 0; s < replicas.view.degree; s++)
-		if (is_mate(s))
+		if (is_mate(s) && (two_may_follow() ||
+				   !segment_here(link_self()->segment,
+						 living_process(&replicas.view, replicas.rank, s))))
 			mate_tell(s, &heard, NULL);
 }
 
@@ -121,15 +118,12 @@ static void log_tell_anew(void)
 				mate_tell(s, &w->envelope, w->payload);
 }
 
-/* A process that has come back as a copy has heard what its source had heard. Its mates do not know
- * that yet. */
+/* A process that has come back as a copy has heard what its source had heard, and a leader that was
+ * on the same node has not been told what its follower has. */
 void determinants_tell_anew(void)
 {
-	struct envelope heard = {.kind = REPLICA_HEARD, .number = replicas.determined};
-
-	for (uint32_t s = 0; two_may_follow() && s < replicas.view.degree; s++)
-		if (is_mate(s))
-			mate_tell(s, &heard, NULL);
+	if (two_may_follow() || !replicas.leads)
+		heard_tell();
 	if (replicas.leads)
 		log_tell_anew();
 }
@@ -154,7 +148,7 @@ void determinant_arrive(uint32_t process, const struct envelope *e, const void *
 	if (two_may_follow())
 		determinant_heard(process, e->number);
 	if (!replicas.leads || two_may_follow())
-		heard_tell(process);
+		heard_tell();
 }
 
 void determinant_heard(uint32_t process, uint32_t number)

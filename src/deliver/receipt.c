@@ -7,7 +7,14 @@
 #include <string.h>
 #include "ckpt/rank.h"
 
-enum { TELL_MESSAGES = 32, TELL_BYTES = 64 << 10, URGENT = 64 };
+enum {
+	TELL_MESSAGES = 32,
+	TELL_BYTES = 64 << 10,
+	/* A provider knows by itself, but compares numbers of 32 bits with what it was told last.
+	 */
+	TELL_PROVIDER = 1 << 20,
+	URGENT = 64,
+};
 
 /* ---- acknowledgements ---- */
 
@@ -15,11 +22,12 @@ static void lane_tell(uint32_t rank, uint32_t context, struct lane *l)
 {
 	struct envelope e = {.kind = REPLICA_HAVE, .context = context, .number = l->have};
 	int provider = living_provider(&replicas.view, rank, replicas.slot);
+	bool long_ago = l->told / TELL_PROVIDER != l->have / TELL_PROVIDER;
 
 	l->told = l->have;
 	l->bytes = 0;
 	/* who announces a copy keeps what it provides, too */
-	if (provider != LIVING_NONE && UNLIKELY(announce_concerns(rank)))
+	if (provider != LIVING_NONE && UNLIKELY(long_ago || announce_concerns(rank)))
 		replica_tell(living_process(&replicas.view, rank, (uint32_t)provider), &e, NULL);
 	for (uint32_t s = 0; s < replicas.view.degree; s++)
 		if ((int)s != provider && living_lives(&replicas.view, rank, s))

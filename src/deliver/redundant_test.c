@@ -64,6 +64,8 @@ static uint32_t gaps; /* messages that a process with a refused loan was sent, b
 static bool resizes;  /* records have now more room, now less */
 /* Each replica sends in an order of its own; what one receiver gets has one order. */
 static bool any_order;
+static uint32_t numbers_begin; /* so many messages have been there before */
+static uint32_t providers_told;
 static bool shadows; /* the second process of each rank is slow and mute (docs/shadows.md) */
 /* --sdc: of the records of this replica of each rank, those from the flip_at'th on, each
  * flip_each'th, get a wrong bit (0: none) */
@@ -356,6 +358,22 @@ static void switch_to(uint32_t p)
 	replicas = process[me].state;
 }
 
+/* As after a long run: what it has told its providers is some time ago. */
+static void numbers_set(void)
+{
+	for (uint32_t c = 0; c < CONTEXTS; c++)
+		for (uint32_t r = 0; r < RANKS; r++) {
+			struct lane *l = replica_lane(r, c);
+
+			process[me].ledger[c][r] =
+			    (struct ledger){.sent = numbers_begin, .have = numbers_begin};
+			l->sent = l->have = numbers_begin;
+			l->told = numbers_begin - 30;
+			for (uint32_t s = 0; s < degree; s++)
+				l->acked[s] = numbers_begin - (s == replicas.slot ? 1 << 20 : 0);
+		}
+}
+
 static void everything_begins(size_t kept_max)
 {
 	static const struct redundant_hooks hooks = {on_heard, on_promoted, on_demoted, on_output,
@@ -388,6 +406,8 @@ static void everything_begins(size_t kept_max)
 		replicas.lend_min = lend_min;
 		replicas.compare = compare;
 		mirror_follow_view();
+		if (numbers_begin)
+			numbers_set();
 		process[me].state = replicas;
 	}
 	me = 0;
@@ -413,7 +433,7 @@ static bool has_all(const struct redundant_process *p, uint32_t rank)
 	uint32_t have = 0, expected = STEPS;
 	for (uint32_t r = 0; r < RANKS; r++)
 		for (uint32_t c = 0; r != rank && c < CONTEXTS; c++)
-			have += (uint32_t)p->ledger[c][r].have;
+			have += (uint32_t)p->ledger[c][r].have - numbers_begin;
 	return have == expected;
 }
 
@@ -467,6 +487,9 @@ static void everything_ends(void)
 {
 	for (uint32_t p = 0; p < processes; p++) {
 		switch_to(p);
+		for (uint32_t r = 0; numbers_begin && r < RANKS; r++)
+			providers_told +=
+			    number_reached(replica_lane(r, 0)->acked[replicas.slot], numbers_begin);
 		redundant_close();
 		process[p].state = replicas;
 	}
@@ -550,6 +573,16 @@ static void compared(uint32_t of, enum compare_mode mode)
 	degree = of;
 	processes = of * RANKS;
 	compare = mode;
+}
+
+/* Whoever provides for a process compares numbers of 32 bits with what that one has told it. */
+static void after_two_thousand_million_messages_all_go_on(void **unused)
+{
+	numbers_begin = (1u << 31) - 2;
+	providers_told = 0;
+	memory_at_its_bound_lets_senders_wait_but_nothing_is_lost(NULL);
+	numbers_begin = 0;
+	assert_true(providers_told > 100);
 }
 
 /* Of two that wait at their bounds each may have sent what the other one waits for. */
@@ -661,6 +694,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(memory_at_its_bound_lets_senders_wait_but_nothing_is_lost),
 	    cmocka_unit_test(whoever_dies_whenever_nothing_is_lost),
 	    cmocka_unit_test(one_of_each_rank_may_die),
+	    cmocka_unit_test(after_two_thousand_million_messages_all_go_on),
 	    cmocka_unit_test_teardown(replicas_with_different_orders_do_not_block_each_other,
 				      any_order_over),
 	    cmocka_unit_test_teardown(lent_messages_are_kept_until_they_are_taken, lent_over),

@@ -332,6 +332,7 @@ void redundant_rejoin(bool fresh)
 
 	if (!fresh)
 		return;
+	replicas.settled = true;
 	replicas.view.audits = l->segment->audits != 0; /* hale restart may be without */
 	announce_end();
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
@@ -360,12 +361,14 @@ void redundant_resume(void)
 	for (uint32_t p = 0; p < replicas.nprocesses; p++)
 		if (replicas.wire[p].first || replicas.wire[p].next)
 			replica_busy(&replicas.wire[p]);
+	if (replicas.settled)
+		determinants_tell_anew();
+	replicas.settled = false;
 	if (!replicas.rejoined)
 		return;
 	replicas.rejoined = false;
 	replicas.asked = false;
 	compare_follow_view();
-	determinants_tell_anew();
 	for (uint32_t r = 0; r < replicas.view.nranks; r++)
 		receipt_tell_anew(r);
 	if (replicas.leaving)

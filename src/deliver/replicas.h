@@ -197,6 +197,7 @@ extern struct replicas {
 	enum compare_mode compare;
 	uint64_t accepted; /* bytes of messages */
 	bool rejoined; /* everybody is to hear anew what this process has */
+	bool settled;  /* in another segment: who was near may be on another node now */
 	bool announces;	    /* all others keep for `announced`, which comes as our copy; and so do we */
 	bool all_keep;	    /* … the agent knows */
 	bool joins;	    /* it is here; the agent is to know as soon as it has all decisions */

@@ -30,7 +30,7 @@ static struct {
 	bool open;	/* the newest question is being answered here */
 	bool asking;	/* it waits for an answer, or for its turn to be answered here */
 	bool withdrawn; /* … and was, until another process became the leader: it is asked again */
-	bool overdue;	/* the last answer of a leader that is dead has been replayed just now */
+	bool overdue;	/* an answer of a leader that is dead has been replayed just now */
 	struct heard *first, *last;
 	struct heard *wild; /* in no order */
 	size_t heard_bytes; /* in both lists */
@@ -124,32 +124,30 @@ static void heard_drop(void)
 {
 	struct heard *h = decide.first;
 	decide.first = h->next;
-	if (!decide.first) {
+	if (!decide.first)
 		decide.last = NULL;
-		decide.overdue = redundant_leads();
-	}
+	decide.overdue = decide.overdue || redundant_leads();
 	heard_free(h);
-}
-
-/* A new leader replays what the old one has answered before it decides anything itself. Until then
- * messages are here that the old one has got only later, perhaps when it had taken a receive back.
- * How far the old one had come with questions is no answer to those behind us. */
-static bool decides(void)
-{
-	const struct heard *h;
-
-	if (!redundant_leads())
-		return false;
-	while ((h = decide.first) && h->kind == DECIDE_UNTIL &&
-	       h->index < decide.asked + !decide.asking)
-		heard_drop();
-	return !decide.first;
 }
 
 /* The leader had come to that many questions when it said this. */
 static bool is_no_answer(const struct heard *h)
 {
 	return h->kind == DECIDE_UNTIL || h->kind == DECIDE_LIBC;
+}
+
+/* A new leader replays what the old one has answered before it decides anything itself. Until then
+ * messages are here that the old one has got only later, perhaps when it had taken a receive back.
+ * How far the old one had come with questions is no answer to those behind us. Nor is what libc has
+ * told it: perhaps this process never asks for that. */
+static bool decides(void)
+{
+	if (!redundant_leads())
+		return false;
+	for (const struct heard *h = decide.first; h; h = h->next)
+		if (!is_no_answer(h) || h->index >= decide.asked + !decide.asking)
+			return false;
+	return true;
 }
 
 static decide_turn_t take_turn(enum decide_kind kind, void *answer, size_t *size)
@@ -189,6 +187,7 @@ decide_turn_t decide_ask_slow(enum decide_kind kind, void *answer, size_t *size)
 	decide.asking = true;
 	decide_turn_t turn = take_turn(kind, answer, size);
 	decide.asking = false;
+	decide.overdue = decide.overdue || (decide.first && redundant_leads());
 	return turn;
 }
 
