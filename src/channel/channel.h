@@ -9,7 +9,7 @@
  *
  * May call: ckpt/ (link, guard), node/segment.h, base/. Called by: match/ (through deliver/'s
  * numbering). Adding a channel is one folder with one `const struct channel_ops`, and one line in
- * channel.c; a line in match/channel_test.c tries it alone, and behind channel/faulty. channel/self
+ * table.c; a line in match/channel_test.c tries it alone, and behind channel/faulty. channel/self
  * is the example to start from. docs/channels.md has the pictures.
  */
 #ifndef HALE_CHANNEL_CHANNEL_H

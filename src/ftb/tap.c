@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*   CLOSED ── a socket answers ──▶ GREETED ── WELCOME ──▶ OPEN
+/* The states of a tap's connection to its broker (tap.h):
+ *
+ *   CLOSED ── a socket answers ──▶ GREETED ── WELCOME ──▶ OPEN
  *      ▲                             │ refused, closed     │ closed
  *      └───── retry timer ───────────┴─────────────────────┘
  */

@@ -10,6 +10,11 @@
  *   partner.h     which node keeps a copy of another node's images
  *   failover.h    what a head does first that follows another head
  *   cadence.h     how long a job works until its next checkpoint, if nobody has said
+ *   form.h        what an automatic checkpoint writes
+ *   levels.h      which images are copied, which checkpoints stay, where an image is looked for
+ *   leave.h       how a node's ranks leave it, and when they are elsewhere
+ *   shadows.h     which cores mains and their shadows get, who is promoted, who is vulnerable
+ *   energy.h      what a job with shadows takes of energy, measured or modelled
  *
  * Who lives, who leads a rank and who provides whom is decided in node/living.h, below this room:
  * the processes of the program ask it, too.

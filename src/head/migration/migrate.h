@@ -96,8 +96,8 @@ struct attach_rank;
 /* Of the one that is under way, from GO on: all that another head would have to know, as "move" of
  * the open object. */
 void migrate_put(const struct head *h, struct json_out *j);
-/* The same, read (NULL: there was none): that one is under way, and nothing is told or looked after
- * before migrate_go_on. */
+/* Takes over the migration that the last head has put there (NULL: none was under way). Nothing is
+ * told or looked after before migrate_go_on. */
 hale_status_t migrate_follow(struct head *h, const struct json_value *doc, struct error *err);
 /* What a node has said of its ranks, [nranks]. */
 void migrate_attached(struct head *h, const struct node *n, const struct attach_rank *ranks);

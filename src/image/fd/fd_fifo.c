@@ -21,8 +21,8 @@
 #include "image/fd/fd.h"
 #include "image/tree/tree.h"
 
-/* b: it has no name; its reader knows that writers have left; what is in it is in the image of
- * another rank */
+/* Bits of fd_record.b: it has no name; its reader has been told that no writer is left; its bytes
+ * are in the image of another rank. */
 enum { NAMELESS = 1, LEFT = 2, ELSEWHERE = 4 };
 enum { TRIES = 250, REOPENED = O_ACCMODE | O_NONBLOCK | O_DIRECT | O_APPEND | O_NOATIME };
 #define PAUSE_NS 20000000

@@ -238,8 +238,8 @@ static hale_status_t take_content(struct live_sink_receiver *r, const struct fra
 /* ---- the last round ---- */
 
 /* The files are where the source left them, and others may have written to them since it stopped:
- * they are only opened, not set back. Unless they are other files, on a node that doesn't share the
- * source's; but a clone's never are its own. */
+ * they are only opened, not set back. Files of a node that doesn't share the source's are other ones,
+ * and are set back. A clone's (all) never are: its source goes on writing them. */
 static void leave_files(struct sink *s, bool all)
 {
 	s->keep_files = all;
