@@ -113,7 +113,7 @@ def a_node_that_computes_wrongly_is_named_within_one_visit(s):
 def a_core_that_is_wrong_once_in_a_million_operations_is_named_within_one_visit(s):
     """The program itself computes so on node0, at random moments, whoever it is that runs there: nothing is injected."""
     exe = s.compile("miscounts")
-    job = s.hale_start(3, exe, 1000000, "node0", options=audited(time="60s", spares=1))
+    job = s.hale_start(3, exe, 1000000, 0, options=audited(time="60s", spares=1))
     job.until_says("node node0 computes wrongly", limit=60)
     job.until(lambda: job.info() and "node0" not in {r["node"] for r in job.info()["ranks"] if r["state"] == "running"},
               "nobody is on node0")

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* miscounts STEPS NODE [MICROSECONDS]: in each step each rank computes OPERATIONS operations from the
- * step's number, sends the result round a ring, and adds what it gets. On the node of that name an
- * operation is wrong once in a million, at random: that node's core is broken, and whoever runs there
- * has it. Rank 0 prints how far it is, and at the end what all have got. */
+/* miscounts STEPS RANK [MICROSECONDS]: in each step each rank computes OPERATIONS operations from
+ * the step's number, sends the result round a ring, and adds what it gets. On the node of that name
+ * an operation is wrong once in a million, at random: that node's core is broken, and whoever runs
+ * there has it. Rank 0 prints how far it is, and at the end what all have got. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
@@ -42,20 +41,21 @@ static uint64_t compute(uint64_t v, int broken, uint64_t *left)
 
 int main(int argc, char **argv)
 {
-	int rank, ranks, len, steps = argc > 1 ? atoi(argv[1]) : 1000,
-			      pause = argc > 3 ? atoi(argv[3]) : 0;
-	const char *wrong = argc > 2 ? argv[2] : "";
+	int rank, ranks, steps = argc > 1 ? atoi(argv[1]) : 1000;
+	int wrong = argc > 2 ? atoi(argv[2]) : -1, pause = argc > 3 ? atoi(argv[3]) : 0;
+	long node = getppid();
 	uint64_t v, got = 0, total = 0, left = 1000;
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (wrong >= 0)
+		MPI_Bcast(&node, 1, MPI_LONG, wrong, MPI_COMM_WORLD);
 	for (int s = 0; s < steps; s++) {
-		char name[MPI_MAX_PROCESSOR_NAME];
-
-		/* where this process is now: it may be a copy */
-		MPI_Get_processor_name(name, &len);
-		v = compute((uint64_t)s * 64 + (uint64_t)rank, strcmp(name, wrong) == 0, &left);
+		/* Where this process is now, which may be a copy: all of a node have the same
+		 * parent. MPI's name of the node is that of the rank's leader. */
+		v = compute((uint64_t)s * 64 + (uint64_t)rank, wrong >= 0 && getppid() == node,
+			    &left);
 		MPI_Sendrecv(&v, 1, MPI_UINT64_T, (rank + 1) % ranks, 1, &got, 1, MPI_UINT64_T,
 			     (rank + ranks - 1) % ranks, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		total = (total << 7 | total >> 57) ^ got;
