@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /* miscounts STEPS RANK [MICROSECONDS]: in each step each rank computes OPERATIONS operations from
- * the step's number, sends the result round a ring, and adds what it gets. On the node of that name
- * an operation is wrong once in a million, at random: that node's core is broken, and whoever runs
- * there has it. Rank 0 prints how far it is, and at the end what all have got. */
+ * the step's number, sends the result round a ring, and adds what it gets. On the node where
+ * that rank begins an operation is wrong once in a million, at random: that node's core is broken,
+ * and whoever runs there has it. Rank 0 prints how far it is, and at the end what all have got. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
