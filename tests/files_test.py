@@ -157,6 +157,17 @@ def killed(*after):
     return [x for t in after for x in ("--inject", f"kill:rank=0,after={t}s")]
 
 
+
+@test
+def a_file_that_several_ranks_write_is_of_one_moment(s):
+    """By system calls of their own, not by MPI-IO. Without that whoever is restored first cuts what others wrote."""
+    exe = s.compile("same_file")
+    r = s.hale_run(2, exe, 3000, options=["--ckpt-every", "500ms", "--inject", "kill:rank=0,after=2s",
+                                          "--inject", "kill:rank=1,after=3500ms", "--report", "report.json"])
+    expect(r.status == 0 and r.out == "0 records missing, 0 lines missing, 0 twice\n", r)
+    expect([f["rolled_back_to"] > 0 for f in s.report()["failures"]] == [True, True], s.report()["failures"])
+
+
 @test
 def a_file_that_is_opened_for_each_line_has_each_line_once(s):
     program = s.write("program.py", BY_LINE)

@@ -139,6 +139,104 @@ def locks_on_files_are_kept(s):
     expect(rolled_back(s, PYTHON, "-c", LOCKS) == "locked\n3\n")
 
 
+FILES = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+enum { WRITTEN = 8192, SIZE = 8000, ROUNDS = 1000 };
+#define OK(x) do { if (!(x)) { printf("round %d: not %s\\n", i, #x); return 1; } } while (0)
+int main(void)
+{
+	int direct = open("direct", O_CREAT | O_RDWR | O_DIRECT, 0644), look = open("direct", O_RDONLY), i = 0, last;
+	FILE *f = fopen("again", "w");
+	char *block = aligned_alloc(4096, WRITTEN), got[SIZE];
+	struct stat st;
+	fprintf(f, "0");
+	for (i = 1; i < ROUNDS; i++) {
+		memset(block, i, WRITTEN);
+		OK(pwrite(direct, block, WRITTEN, 0) == WRITTEN && ftruncate(direct, SIZE) == 0);
+		f = freopen(NULL, "r", f);
+		OK(fscanf(f, "%d", &last) == 1 && last == i - 1);
+		usleep(1000);
+		f = freopen(NULL, "r", f);
+		OK(fscanf(f, "%d", &last) == 1 && last == i - 1);
+		OK(fstat(direct, &st) == 0 && st.st_size == SIZE && fcntl(direct, F_GETFL) & O_DIRECT);
+		OK(pread(look, got, SIZE, 0) == SIZE && !memcmp(got, block, SIZE));
+		f = freopen(NULL, "w", f);
+		fprintf(f, "%d", i);
+		fflush(f);
+	}
+	puts("right");
+	return 0;
+}
+"""
+
+
+@test
+def files_without_cache_and_streams_that_are_opened_again_are_set_back(s):
+    exe = build(s, "again", FILES)
+    for i in range(3):
+        expect(rolled_back(s, exe) == "right\n")
+
+
+WAITS = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <unistd.h>
+static sigset_t set;
+static struct timespec limit = {1, 0};
+static int ready[2];
+static struct epoll_event event;
+static int with_ppoll(void) { struct pollfd p = {ready[0], POLLIN, 0}; return ppoll(&p, 1, &limit, &set); }
+static int with_pselect(void) { return pselect(0, NULL, NULL, NULL, &limit, &set); }
+static int with_epoll(void) { return epoll_pwait(epoll_create1(0), &event, 1, 1000, &set); }
+static int with_sigwaitinfo(void) { return sigwaitinfo(&set, NULL); }
+static void *wait_for(void *call)
+{
+	errno = 0;
+	int rc = ((int (*)(void))call)();
+	return (void *)(long)(rc < 0 ? -errno : rc);
+}
+int main(void)
+{
+	int (*call[])(void) = {with_ppoll, with_pselect, with_epoll, with_sigwaitinfo};
+	pthread_t t[4];
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	pipe(ready);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&t[i], NULL, wait_for, call[i]);
+	usleep(1200000);
+	pthread_kill(t[3], SIGUSR2);
+	for (int i = 0; i < 4; i++) {
+		void *rc;
+		pthread_join(t[i], &rc);
+		printf("%ld ", (long)rc);
+	}
+	puts("");
+	return 0;
+}
+"""
+
+
+@test
+def calls_with_a_mask_of_signals_go_on_waiting_over_checkpoints(s):
+    r = s.hale_run(1, build(s, "waits", WAITS), options=["--no-mpi", "--ckpt-every", "100ms", "--report", "report.json"])
+    expect(r.status == 0 and r.out == f"0 0 0 {signal.SIGUSR2} \n" and s.report()["checkpoints"], r)
+
+
 @test
 def a_lock_that_another_process_has_by_then_is_not_shared(s):
     """The image needs it: refused, with its reason; and the job says that it starts from its beginning."""

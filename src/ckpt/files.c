@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,6 +114,8 @@ static inline int open_any(int dir, const char *path, int flags, mode_t mode)
 	int fd = open_once(dir, path, flags, mode);
 	if (UNLIKELY(files_replicated))
 		files_replicas_forget(fd);
+	if (fd >= 0 && files_change(flags))
+		kernel_ipc_writes(fd);
 	return fd;
 }
 
@@ -223,12 +226,28 @@ static FILE *fopen_replicated(const char *path, const char *mode, int flags, FIL
 	return f;
 }
 
+/* freopen(NULL, …) opens the stream's file again, which may empty it. NULL: it has no name. */
+static const char *name_of(FILE *f, char *buf, size_t cap)
+{
+	char link[32];
+	long n;
+
+	fmt_print(link, sizeof(link), "/proc/self/fd/%d", fileno(f));
+	n = sys(SYS_readlinkat, AT_FDCWD, link, buf, cap - 1);
+	if (n <= 0 || buf[0] != '/')
+		return NULL;
+	buf[n] = 0;
+	return access(buf, F_OK) == 0 ? buf : NULL;
+}
+
 static FILE *fopen_any(const char *path, const char *mode, FILE *again)
 {
-	int flags = (journal_on || files_replicated) && path && mode ? flags_of(mode) : O_RDONLY;
+	char buf[PATH_MAX];
+	const char *name = path || !again ? path : name_of(again, buf, sizeof(buf));
+	int flags = (journal_on || files_replicated) && name && mode ? flags_of(mode) : O_RDONLY;
 
 	if (UNLIKELY(files_replicated) && flags & (O_TRUNC | O_APPEND))
-		return fopen_replicated(path, mode, flags, again);
+		return fopen_replicated(name, mode, flags, again);
 	if (UNLIKELY(hale_mute_on) && files_change(flags) && !again) {
 		int fd = mute_open(AT_FDCWD, path, flags, 0666);
 		if (fd != MUTE_NOT)
@@ -236,7 +255,7 @@ static FILE *fopen_any(const char *path, const char *mode, FILE *again)
 	}
 	if (!journal_on)
 		flags = O_RDONLY;
-	kernel_ipc_opens(AT_FDCWD, path);
+	kernel_ipc_opens(AT_FDCWD, name);
 	if (!files_change(flags)) {
 		FILE *f = again ? libc.freopen(path, mode, again) : libc.fopen(path, mode);
 		if (UNLIKELY(files_replicated) && f)
@@ -244,7 +263,7 @@ static FILE *fopen_any(const char *path, const char *mode, FILE *again)
 		return f;
 	}
 	hale_guest_enter();
-	bool plain = journal_opening(AT_FDCWD, path, flags);
+	bool plain = journal_opening(AT_FDCWD, name, flags);
 	if (!plain)
 		hale_guest_leave();
 	FILE *f = again ? libc.freopen(path, mode, again) : libc.fopen(path, mode);
@@ -254,6 +273,8 @@ static FILE *fopen_any(const char *path, const char *mode, FILE *again)
 		hale_guest_leave();
 		errno = saved;
 	}
+	if (f)
+		kernel_ipc_writes(fileno(f));
 	return f;
 }
 

@@ -3,6 +3,7 @@
  * semaphores, which are files below /dev/shm, and sockets. */
 #undef _FILE_OFFSET_BITS
 #include "ckpt/files.h"
+#include "ckpt/kernel_ipc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,6 +67,8 @@ API int shm_open(const char *name, int flags, mode_t mode)
 	int fd = libc.shm_open(name, flags, mode), saved = errno;
 	journal_opened(fd);
 	hale_guest_leave();
+	if (fd >= 0)
+		kernel_ipc_writes(fd);
 	errno = saved;
 	return fd;
 }

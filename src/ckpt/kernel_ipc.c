@@ -63,6 +63,15 @@ void kernel_ipc_opens(int dir, const char *path)
 		link_note_may_share();
 }
 
+/* A file that several ranks write is in the image of each: those have to be of one moment. */
+void kernel_ipc_writes(int fd)
+{
+	struct stat st;
+
+	if (!guard_inside && !guest_inside && !sys(SYS_fstat, fd, &st) && S_ISREG(st.st_mode))
+		link_note_writer((uint64_t)st.st_dev * 31 + st.st_ino);
+}
+
 /* The library's own connections are none of the program's. */
 static void note_socket(int family)
 {

@@ -8,5 +8,7 @@
 void kernel_ipc_init(void);
 /* Before a file of that name is opened: it may be a named pipe. */
 void kernel_ipc_opens(int dir, const char *path);
+/* The program has opened it for writing: perhaps other ranks write the same file. */
+void kernel_ipc_writes(int fd);
 
 #endif

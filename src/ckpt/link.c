@@ -261,8 +261,44 @@ void link_note_may_share(void)
 		atomic_store(&self.link.mailbox->may_share, 1);
 }
 
+static _Atomic uint32_t writes[SEGMENT_WRITERS / 32]; /* entries that are ours; in images, too */
+
+/* Replicas of a rank write the same files, and need nothing for that. */
+static void writer_show(uint32_t entry)
+{
+	struct segment *s = self.link.segment;
+	uint32_t own = self.link.process + 1, other;
+
+	if (!link_is_ours() || !s || s->nhere < 2 || self.link.degree > 1)
+		return;
+	other = atomic_exchange(&s->writer[entry], own);
+	if (!other || other == own)
+		return;
+	link_note_may_share();
+	atomic_store(&segment_mailbox(s, other - 1)->may_share, 1);
+}
+
+void link_note_writer(uint64_t file)
+{
+	uint32_t entry = (uint32_t)(file * 0x9e3779b97f4a7c15ull >> 32) % SEGMENT_WRITERS;
+
+	atomic_fetch_or(&writes[entry / 32], 1u << entry % 32);
+	writer_show(entry);
+}
+
+/* In the segment of another node, or of a rollback, nobody knows them. */
+static void writers_show(void)
+{
+	for (uint32_t entry = 0; entry < SEGMENT_WRITERS; entry++)
+		if (atomic_load(&writes[entry / 32]) >> entry % 32 & 1)
+			writer_show(entry);
+}
+
+/* Another rank may have found out, too (writer_show). */
 bool link_may_share(void)
 {
+	if (link_is_ours() && self.link.mailbox && atomic_load(&self.link.mailbox->may_share))
+		atomic_store(&may_share, true);
 	return atomic_load(&may_share) || image_ipc_is_used();
 }
 
@@ -285,7 +321,9 @@ static void mailbox_take(void)
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	self.pid = getpid();
 	atomic_store(&m->pid, self.pid);
-	atomic_store(&m->may_share, link_may_share());
+	if (link_may_share())
+		atomic_store(&m->may_share, 1);
+	writers_show();
 	inject_read_mailbox();
 }
 

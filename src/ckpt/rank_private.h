@@ -41,6 +41,8 @@ bool link_is_ours(void);
 /* This process asks for what ranks may have together; has it, in this life or the one before?
  * (docs/coordinated-checkpoint.md, 'What ranks of a node share') */
 void link_note_may_share(void);
+/* The program has opened that file for writing: its device and number, mixed. */
+void link_note_writer(uint64_t file);
 bool link_may_share(void);
 /* rank.c: the other ranks of this node, if this one may have something together with them; or NULL.
  */

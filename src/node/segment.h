@@ -21,13 +21,14 @@
 #include "node/spawn_layout.h"
 
 enum {
-	SEGMENT_VERSION = 18,
+	SEGMENT_VERSION = 19,
 	MAILBOX_OWN_FDS = 256,
 	MAILBOX_PATH = 512,
 	MAILBOX_DUE = 120,
 	SEGMENT_ADDRESS_MAX = 1008,
 	SEGMENT_SECRET = 32,
 	SEGMENT_CLAIMS = 256,
+	SEGMENT_WRITERS = 1024,
 };
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
 
@@ -96,6 +97,9 @@ struct segment {
 	/* objects that some rank saves: the checkpoint's id in the upper bits, then kind and number
 	 */
 	_Atomic uint64_t claim[SEGMENT_CLAIMS];
+	/* 1 + process that has opened a file for writing last, by a hash of the file: another one
+	 * that does so shares it, or a file of the same hash */
+	_Atomic uint32_t writer[SEGMENT_WRITERS];
 };
 
 /* Where a rank can be reached from other nodes (docs/network-channel.md). A rank writes its own

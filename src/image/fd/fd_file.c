@@ -226,8 +226,13 @@ static bool file_settle(struct fd_restore *f, size_t index, struct error *err)
 	const struct fd_record *r = &f->record[index];
 	int fd = f->temp[index], rc = 0;
 	if (r->has_content && r->truncates) {
+		/* the bytes at its end need not be aligned */
+		if (r->open_flags & O_DIRECT)
+			sys(SYS_fcntl, fd, F_SETFL, r->open_flags & ~(uint32_t)O_DIRECT);
 		make_holes(f, index);
 		rc = fd_write_content(f, index, fd);
+		if (r->open_flags & O_DIRECT)
+			sys(SYS_fcntl, fd, F_SETFL, r->open_flags);
 	}
 	if (!rc && r->truncates && S_ISREG(r->mode))
 		rc = (int)sys(SYS_ftruncate, fd, r->size);
