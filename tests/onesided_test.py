@@ -19,6 +19,22 @@ def tested(s, ranks, phases, kinds, most, env=None, options=()):
 
 
 @test
+def corners_of_windows_reductions_and_views_are_as_the_standard_says(s):
+    exe = s.compile("corners")
+    for ranks, options, args in (2, [], []), (4, [], []), (4, ["--nodes", "2"], ["far"]):
+        r = s.hale_run(ranks, exe, *args, options=options)
+        expect(r.status == 0 and r.out == "windows 0, columns 0, views 0 wrong\n", r)
+
+
+@test
+def what_a_large_get_reads_changes_after_its_epoch_only(s):
+    exe = s.compile("torn_gets")
+    for options, cma in (["--nodes", "2"], "1"), ([], "0"), ([], "1"):
+        r = s.hale_run(2, exe, 20 << 20, options=options, env={"HALE_SHM_CMA": cma})
+        expect(r.status == 0 and r.out == "torn: 0 in epochs, 0 under locks\n", options, cma, r)
+
+
+@test
 def windows_of_all_flavours_hold_what_the_model_says(s):
     for ranks in (1, 2, 3, 5):
         tested(s, ranks, PHASES, "casd", 600)

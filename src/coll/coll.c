@@ -177,6 +177,13 @@ static bool alone(const struct comm *c)
 	return c->size == 1 && !c->remote;
 }
 
+/* Elements that lie between each other in memory: parts of the vector are no ranges then. */
+static bool interleaves(const struct coll_args *a)
+{
+	const struct datatype *t = a->rtype;
+	return a->op && !t->contiguous && t->extent < (ptrdiff_t)t->true_extent;
+}
+
 int coll_run(const struct coll_args *a)
 {
 	struct comm *c = a->comm;
@@ -186,7 +193,7 @@ int coll_run(const struct coll_args *a)
 		return run_alone(a);
 	c->coll->calls++;
 	struct coll_home *h = cells_home(c);
-	if (UNLIKELY(!h))
+	if (UNLIKELY(!h) || interleaves(a))
 		return schedule_run_args(a);
 	int rc;
 	if (c->coll->hier) {

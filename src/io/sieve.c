@@ -116,7 +116,7 @@ static size_t read_group(const struct io_sieve *s, const struct io_piece *piece,
 		if (piece[i].offset < piece[0].offset || to > s->bytes || (sparse && !s->wanted) ||
 		    piece[i].length > s->bytes / 8)
 			break;
-		*span = to;
+		*span = to > *span ? to : *span;
 	}
 	return i;
 }

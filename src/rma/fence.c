@@ -62,6 +62,8 @@ int rma_complete(struct win *w)
 	if (w->access != RMA_ACCESS_START)
 		return MPI_ERR_RMA_SYNC;
 	atomic_thread_fence(memory_order_seq_cst);
+	/* what a get reads the target may change as soon as it hears of the end */
+	match_wait_until(sent_all, w);
 	for (int i = 0; i < w->nstarted; i++) {
 		struct rma_peer *p = &w->peer[w->started[i]];
 		int told;

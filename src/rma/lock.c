@@ -124,6 +124,11 @@ int rma_lock_all(struct win *w, int assertion)
 
 /* ---- giving back ---- */
 
+static bool nothing_pending(void *arg)
+{
+	return !((const struct rma_peer *)arg)->pending;
+}
+
 struct gate_wish {
 	struct win *w;
 	int target;
@@ -154,6 +159,8 @@ static int lock_release(struct win *w, int target)
 		}
 		match_wait_until(lock_reachable, &gate);
 	}
+	/* what a get reads others may change as soon as the lock is given back */
+	match_wait_until(nothing_pending, p);
 	struct rma_am am = {.kind = RMA_AM_UNLOCK, .type = (uint8_t)type};
 	p->asked++;
 	int rc = rma_tell(w, target, &am);

@@ -180,7 +180,7 @@ static int win_allocate_shared(struct win *w, size_t bytes, bool contiguous)
 {
 	struct comm *c = w->comm;
 	struct datatype *byte = (struct datatype *)MPI_BYTE;
-	uint64_t mine = contiguous ? ALIGN_UP(bytes, 16) : ALIGN_UP(bytes, HALE_PAGE), before = 0;
+	uint64_t mine = contiguous ? bytes : ALIGN_UP(bytes, HALE_PAGE), before = 0;
 	uint64_t *all = heap_alloc((size_t)c->size * sizeof(*all)), total = 0;
 	struct {
 		uint64_t offset;
