@@ -152,7 +152,7 @@ enum { WRITTEN = 8192, SIZE = 8000, ROUNDS = 1000 };
 int main(void)
 {
 	int direct = open("direct", O_CREAT | O_RDWR | O_DIRECT, 0644), look = open("direct", O_RDONLY), i = 0, last;
-	FILE *f = fopen("again", "w");
+	FILE *f = fopen("stream", "w");
 	char *block = aligned_alloc(4096, WRITTEN), got[SIZE];
 	struct stat st;
 	fprintf(f, "0");
