@@ -22,6 +22,7 @@
 #include "base/base.h"
 #include "base/fmt.h"
 #include "ckpt/owners.h"
+#include "ckpt/libc_result.h"
 #include "image/sys.h"
 
 #define API __attribute__((visibility("default")))
@@ -128,18 +129,10 @@ void clocks_restored(void)
 
 /* ---- reading ---- */
 
-static long failed(long rc)
-{
-	if (!sys_failed(rc))
-		return rc;
-	errno = (int)-rc;
-	return -1;
-}
-
 static inline int clock_read(clockid_t id, struct timespec *t, const void *caller)
 {
 	if (UNLIKELY(!libc.gettime))
-		return (int)failed(sys(SYS_clock_gettime, id, t));
+		return (int)libc_result(sys(SYS_clock_gettime, id, t));
 	if (LIKELY(!(moved || clocks_replay)))
 		return libc.gettime(id, t);
 	int rc = libc.gettime(id, t);
@@ -331,12 +324,12 @@ __attribute__((used)) static long of_clocks(long nr, long a, long b, long c, lon
 	} else {
 		rc = sys(SYS_futex, a, b, c, d, e, f);
 	}
-	return failed(rc);
+	return libc_result(rc);
 }
 
 __attribute__((used)) static long not_of_clocks(long rc)
 {
-	return failed(rc);
+	return libc_result(rc);
 }
 
 /* All others as libc does it, with nothing on the stack. */

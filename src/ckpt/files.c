@@ -26,6 +26,7 @@
 #include "base/fmt.h"
 #include "ckpt/mute.h"
 #include "node/guest.h"
+#include "ckpt/libc_result.h"
 #include "image/sys.h"
 #include "journal/journal.h"
 
@@ -61,20 +62,12 @@ void files_init(void)
 	mute_init();
 }
 
-static int result(long rc)
-{
-	if (!sys_failed(rc))
-		return (int)rc;
-	errno = (int)-rc;
-	return -1;
-}
-
 /* ---- open ---- */
 
 static int open_plain(int dir, const char *path, int flags, mode_t mode)
 {
 	if (UNLIKELY(!libc.openat))
-		return result(sys(SYS_openat, dir, path, flags, mode));
+		return libc_result(sys(SYS_openat, dir, path, flags, mode));
 	return libc.openat(dir, path, flags, mode);
 }
 
@@ -401,7 +394,7 @@ API char *mkdtemp(char *template)
 		choose(part);
 		hale_guest_enter();
 		journal_making(AT_FDCWD, template);
-		int rc = result(sys(SYS_mkdirat, AT_FDCWD, template, 0700)), saved = errno;
+		int rc = libc_result(sys(SYS_mkdirat, AT_FDCWD, template, 0700)), saved = errno;
 		hale_guest_leave();
 		errno = saved;
 		if (rc == 0)
@@ -424,7 +417,7 @@ API char *mkdtemp(char *template)
 			hale_guest_enter();                                                        \
 			before;                                                                    \
 		}                                                                                  \
-		int rc_ = result(call);                                                            \
+		int rc_ = libc_result(call);                                                       \
 		if (on_) {                                                                         \
 			int saved_ = errno;                                                        \
 			hale_guest_leave();                                                        \

@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "node/guest.h"
+#include "ckpt/libc_result.h"
 #include "image/sys.h"
 #include "journal/journal.h"
 
@@ -44,11 +45,7 @@ static long fcntl_plain(int fd, int command, void *argument)
 {
 	if (libc.fcntl)
 		return libc.fcntl(fd, command, argument);
-	long rc = sys(SYS_fcntl, fd, command, argument);
-	if (!sys_failed(rc))
-		return rc;
-	errno = (int)-rc;
-	return -1;
+	return libc_result(sys(SYS_fcntl, fd, command, argument));
 }
 
 /* call, after what is in the file has been written down as if it were cut to nothing */
@@ -111,11 +108,7 @@ static void *mmap_plain(void *at, size_t len, int prot, int flags, int fd, off64
 {
 	if (libc.mmap)
 		return libc.mmap(at, len, prot, flags, fd, offset);
-	long rc = sys(SYS_mmap, at, len, prot, flags, fd, offset);
-	if (!sys_failed(rc))
-		return (void *)rc;
-	errno = (int)-rc;
-	return MAP_FAILED;
+	return (void *)libc_result(sys(SYS_mmap, at, len, prot, flags, fd, offset));
 }
 
 /* Whatever prot says: mprotect may allow writing later. */

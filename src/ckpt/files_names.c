@@ -22,6 +22,7 @@
 #include "base/fmt.h"
 #include "ckpt/mute.h"
 #include "node/guest.h"
+#include "ckpt/libc_result.h"
 #include "image/sys.h"
 #include "journal/journal.h"
 
@@ -125,12 +126,7 @@ API sem_t *sem_open(const char *name, int flags, ...)
 
 static int bind_plain(int fd, const struct sockaddr *address, socklen_t len)
 {
-	long rc = sys(SYS_bind, fd, address, len);
-
-	if (!sys_failed(rc))
-		return (int)rc;
-	errno = (int)-rc;
-	return -1;
+	return (int)libc_result(sys(SYS_bind, fd, address, len));
 }
 
 API int bind(int fd, const struct sockaddr *address, socklen_t len)

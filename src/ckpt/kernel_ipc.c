@@ -24,6 +24,7 @@
 #include "ckpt/rank_private.h"
 #include "image/frame.h"
 #include "image/image.h"
+#include "ckpt/libc_result.h"
 #include "image/sys.h"
 #include "journal/journal.h"
 #include "node/guest.h"
@@ -42,14 +43,6 @@ void kernel_ipc_init(void)
 
 	*(void **)&libc.mq_open = handle ? dlsym(handle, "mq_open") : f;
 	*(void **)&libc.connect = dlsym(RTLD_NEXT, "connect");
-}
-
-static long result(long rc)
-{
-	if (!sys_failed(rc))
-		return rc;
-	errno = (int)-rc;
-	return -1;
 }
 
 /* ---- meeting other ranks ---- */
@@ -122,7 +115,7 @@ static int get_noted(int kind, int key, size_t size, int flags)
 			journal_ipc_made(kind, (int)id, key);
 	}
 	hale_guest_leave();
-	return (int)result(id);
+	return (int)libc_result(id);
 }
 
 API int shmget(key_t key, size_t size, int flags)
@@ -147,7 +140,7 @@ API int shmctl(int id, int command, struct shmid_ds *ds)
 	/* attached memory is there until the last one has detached it, and a map shows that */
 	if (!rc && command == IPC_RMID)
 		image_ipc_gone(IPC_MEMORY, id);
-	return (int)result(rc);
+	return (int)libc_result(rc);
 }
 
 API int semctl(int id, int number, int command, ...)
@@ -162,7 +155,7 @@ API int semctl(int id, int number, int command, ...)
 		image_ipc_gone(IPC_SEMAPHORES, id);
 	if (!rc && (command == SETVAL || command == SETALL))
 		image_ipc_set(id, command == SETVAL ? number : -1);
-	return (int)result(rc);
+	return (int)libc_result(rc);
 }
 
 API int msgctl(int id, int command, struct msqid_ds *ds)
@@ -171,7 +164,7 @@ API int msgctl(int id, int command, struct msqid_ds *ds)
 
 	if (!rc && command == IPC_RMID)
 		image_ipc_gone(IPC_MESSAGES, id);
-	return (int)result(rc);
+	return (int)libc_result(rc);
 }
 
 static bool undoes(const struct sembuf *op, size_t count)
@@ -192,7 +185,7 @@ static int operate(int id, struct sembuf *op, size_t count, const struct timespe
 		for (size_t i = 0; i < count; i++)
 			if (op[i].sem_flg & SEM_UNDO && op[i].sem_op)
 				image_ipc_undo(id, op[i].sem_num, -op[i].sem_op);
-	return (int)result(rc);
+	return (int)libc_result(rc);
 }
 
 API int semop(int id, struct sembuf *op, size_t count)
@@ -256,7 +249,7 @@ API int listen(int fd, int backlog)
 	long rc = sys(SYS_listen, fd, backlog);
 	if (!rc && journal_wanted() && family && family != AF_UNIX)
 		sys(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	return (int)result(rc);
+	return (int)libc_result(rc);
 }
 
 API int connect(int fd, const struct sockaddr *to, socklen_t len)
@@ -264,7 +257,7 @@ API int connect(int fd, const struct sockaddr *to, socklen_t len)
 	if (to && len >= sizeof(to->sa_family))
 		note_socket(to->sa_family);
 	return libc.connect ? libc.connect(fd, to, len)
-			    : (int)result(sys(SYS_connect, fd, to, len));
+			    : (int)libc_result(sys(SYS_connect, fd, to, len));
 }
 
 /* ---- inotify ---- */
@@ -275,5 +268,5 @@ API int inotify_add_watch(int fd, const char *path, uint32_t mask)
 
 	if (!sys_failed(rc))
 		image_watch_note(path, mask);
-	return (int)result(rc);
+	return (int)libc_result(rc);
 }

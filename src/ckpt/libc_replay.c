@@ -21,6 +21,7 @@
 #include "ckpt/clocks.h"
 #include "ckpt/guard.h"
 #include "ckpt/rank_private.h"
+#include "ckpt/libc_result.h"
 #include "image/sys.h"
 
 #define API __attribute__((visibility("default")))
@@ -165,19 +166,11 @@ static void clock_decide(clockid_t id, struct timespec *t, const void *caller)
 
 /* ---- libc's functions ---- */
 
-static int result(long rc)
-{
-	if (!sys_failed(rc))
-		return (int)rc;
-	errno = (int)-rc;
-	return -1;
-}
-
 API int gettimeofday(struct timeval *restrict t, void *restrict zone)
 {
 	static struct replay_counter counter;
 	int rc = LIKELY(libc.gettimeofday != NULL) ? libc.gettimeofday(t, zone)
-						   : result(sys(SYS_gettimeofday, t, zone));
+						   : libc_result(sys(SYS_gettimeofday, t, zone));
 
 	if (UNLIKELY(libc_replay_on) && !rc && replayed(__builtin_return_address(0))) {
 		int64_t us = (int64_t)t->tv_sec * SECOND_US + t->tv_usec;
@@ -243,7 +236,7 @@ API int getrusage(__rusage_who_t who, struct rusage *u)
 {
 	static struct replay_counter self[USAGE_FIELDS], children[USAGE_FIELDS],
 	    thread[USAGE_FIELDS];
-	int rc = libc.getrusage ? libc.getrusage(who, u) : result(sys(SYS_getrusage, who, u));
+	int rc = libc.getrusage ? libc.getrusage(who, u) : libc_result(sys(SYS_getrusage, who, u));
 
 	if (UNLIKELY(libc_replay_on) && !rc && replayed(__builtin_return_address(0)))
 		usage_decide(u, who == RUSAGE_SELF	 ? self
@@ -261,7 +254,7 @@ static void bytes_decide(unsigned char *bytes, size_t len)
 API ssize_t getrandom(void *bytes, size_t len, unsigned flags)
 {
 	ssize_t got = libc.getrandom ? libc.getrandom(bytes, len, flags)
-				     : result(sys(SYS_getrandom, bytes, len, flags));
+				     : libc_result(sys(SYS_getrandom, bytes, len, flags));
 
 	if (UNLIKELY(libc_replay_on) && got > 0 && replayed(__builtin_return_address(0)))
 		bytes_decide(bytes, (size_t)got);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "image/image.h"
+#include "ckpt/libc_result.h"
 #include "image/sys.h"
 #include "node/proto.h"
 
@@ -96,18 +97,11 @@ API sighandler_t signal(int sig, sighandler_t handler)
 
 /* Calls that wait are made by sys(), not by libc's syscall: there image/restart.c finds which call
  * a checkpoint has interrupted, and it goes on. */
-static int waited(long rc)
-{
-	if (!sys_failed(rc))
-		return (int)rc;
-	errno = (int)-rc;
-	return -1;
-}
 
 API int sigsuspend(const sigset_t *set)
 {
 	kernel_set_t k = without_ours(set);
-	return waited(sys(SYS_rt_sigsuspend, &k, sizeof(k)));
+	return (int)libc_result(sys(SYS_rt_sigsuspend, &k, sizeof(k)));
 }
 
 API int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *set)
@@ -116,7 +110,8 @@ API int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, cons
 	struct timespec t; /* the kernel writes the rest back; the caller's is const */
 	if (timeout)
 		t = *timeout;
-	return waited(sys(SYS_ppoll, fds, n, timeout ? &t : NULL, set ? &k : NULL, sizeof(k)));
+	return (int)libc_result(
+	    sys(SYS_ppoll, fds, n, timeout ? &t : NULL, set ? &k : NULL, sizeof(k)));
 }
 
 API int pselect(int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *timeout,
@@ -130,13 +125,14 @@ API int pselect(int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *t
 	struct timespec t;
 	if (timeout)
 		t = *timeout;
-	return waited(sys(SYS_pselect6, n, r, w, e, timeout ? &t : NULL, &arg));
+	return (int)libc_result(sys(SYS_pselect6, n, r, w, e, timeout ? &t : NULL, &arg));
 }
 
 API int epoll_pwait(int ep, struct epoll_event *events, int max, int timeout, const sigset_t *set)
 {
 	kernel_set_t k = set ? without_ours(set) : 0;
-	return waited(sys(SYS_epoll_pwait, ep, events, max, timeout, set ? &k : NULL, sizeof(k)));
+	return (int)libc_result(
+	    sys(SYS_epoll_pwait, ep, events, max, timeout, set ? &k : NULL, sizeof(k)));
 }
 
 API int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
@@ -144,7 +140,7 @@ API int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec
 	kernel_set_t k = without_ours(set);
 	if (timeout) /* it would begin anew after each checkpoint: EINTR, as after any handler */
 		return (int)syscall(SYS_rt_sigtimedwait, &k, info, timeout, sizeof(k));
-	return waited(sys(SYS_rt_sigtimedwait, &k, info, NULL, sizeof(k)));
+	return (int)libc_result(sys(SYS_rt_sigtimedwait, &k, info, NULL, sizeof(k)));
 }
 
 API int sigwaitinfo(const sigset_t *set, siginfo_t *info)

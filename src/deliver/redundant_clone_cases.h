@@ -43,18 +43,7 @@ static void step_between(void)
 
 	if (process[p].dead || stopped[p])
 		return;
-	switch_to(p);
-	switch (draw(4)) {
-	case 0:
-		if (process[p].sent < STEPS)
-			program_step();
-		break;
-	case 1:
-		redundant_progress();
-		break;
-	default:
-		poll_from(draw(processes));
-	}
+	process_step(p);
 }
 
 /* What was sent is in the memory of its receiver, as behind the markers. */

@@ -456,11 +456,9 @@ static bool all_over(void)
 	return true;
 }
 
-static void random_step(void)
+/* Of its program, of the policy, or one record that has come. */
+static void process_step(uint32_t p)
 {
-	uint32_t p = draw(processes);
-	if (process[p].dead || process[p].left)
-		return;
 	switch_to(p);
 	switch (draw(4)) {
 	case 0:
@@ -473,6 +471,14 @@ static void random_step(void)
 	default:
 		poll_from(draw(processes));
 	}
+}
+
+static void random_step(void)
+{
+	uint32_t p = draw(processes);
+	if (process[p].dead || process[p].left)
+		return;
+	process_step(p);
 	for (uint32_t q = 0; q < processes; q++)
 		if (replicas.wire[q].nlent > lent_at_once)
 			lent_at_once = replicas.wire[q].nlent;
@@ -575,37 +581,7 @@ static void compared(uint32_t of, enum compare_mode mode)
 	compare = mode;
 }
 
-/* Whoever provides for a process compares numbers of 32 bits with what that one has told it. */
-static void after_two_thousand_million_messages_all_go_on(void **unused)
-{
-	numbers_begin = (1u << 31) - 2;
-	providers_told = 0;
-	memory_at_its_bound_lets_senders_wait_but_nothing_is_lost(NULL);
-	numbers_begin = 0;
-	assert_true(providers_told > 100);
-}
-
-/* Of two that wait at their bounds each may have sent what the other one waits for. */
-static void replicas_with_different_orders_do_not_block_each_other(void **unused)
-{
-	any_order = true;
-	for (unsigned seed = 1; seed <= 200; seed++)
-		job(seed, 300 + seed % 5 * 100, NULL, NULL, 0);
-	compared(3, COMPARE_OFF);
-	for (unsigned seed = 1; seed <= 200; seed++)
-		job(seed, 300 + seed % 5 * 100, NULL, NULL, 0);
-	compared(2, COMPARE_OFF);
-	whoever_dies_whenever_nothing_is_lost(NULL);
-	one_of_each_rank_may_die(NULL);
-}
-
-static int any_order_over(void **unused)
-{
-	any_order = false;
-	compared(2, COMPARE_OFF);
-	return 0;
-}
-
+#include "deliver/redundant_bound_cases.h"
 #include "deliver/redundant_shadow_cases.h"
 #include "deliver/redundant_jump_cases.h"
 #include "deliver/redundant_compare_cases.h"
