@@ -273,7 +273,7 @@ def two_checkpoints(s):
     job = s.hale_start(2, *until_told(s, 2), options=["--keep", "2"])
     job.until_output("rank 0 step 5 ")
     older = job.checkpoint()
-    between = 5 + last_step(job)
+    between = 50 + last_step(job)  # output is read some steps late, beside load
     job.until_output(f"rank 0 step {between + 5} ")
     newer = job.checkpoint()
     job.kill()

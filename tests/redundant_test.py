@@ -307,9 +307,9 @@ def of_three_replicas_two_may_die_at_once(s):
     for _ in range(RUNS if LONG else 1):
         first, second = chance.sample(range(3), 2)
         at = chance.uniform(0.2, 0.6)
-        r = s.hale_run(4, exe, 300, options=["--replicas", "3", "--inject", f"kill:rank=0,slot={first},after={at:.3f}s",
+        r = s.hale_run(4, exe, 900, options=["--replicas", "3", "--inject", f"kill:rank=0,slot={first},after={at:.3f}s",
                                              "--inject", f"kill:rank=0,slot={second},after={at:.3f}s"])
-        farm_is_consistent(r, 300)
+        farm_is_consistent(r, 900)
         expect(lost(r) == 2, r)
 
 
