@@ -261,9 +261,11 @@ void link_note_may_share(void)
 		atomic_store(&self.link.mailbox->may_share, 1);
 }
 
-static _Atomic uint32_t writes[SEGMENT_WRITERS / 32]; /* entries that are ours; in images, too */
+/* Bits of the entries of segment.writer that stand for files of ours; in images, too. */
+static _Atomic uint32_t writes[SEGMENT_WRITERS / 32];
 
-/* Replicas of a rank write the same files, and need nothing for that. */
+/* Says in the segment that we write such a file. Who has said so before shares it with us, perhaps.
+ * Replicas of a rank write the same files on purpose, and are left out. */
 static void writer_show(uint32_t entry)
 {
 	struct segment *s = self.link.segment;
@@ -286,7 +288,7 @@ void link_note_writer(uint64_t file)
 	writer_show(entry);
 }
 
-/* In the segment of another node, or of a rollback, nobody knows them. */
+/* A new segment, after a rollback or on another node, does not say yet which files we write. */
 static void writers_show(void)
 {
 	for (uint32_t entry = 0; entry < SEGMENT_WRITERS; entry++)
@@ -294,7 +296,7 @@ static void writers_show(void)
 			writer_show(entry);
 }
 
-/* Another rank may have found out, too (writer_show). */
+/* Another rank may have said so in our mailbox: it writes a file that we write (writer_show). */
 bool link_may_share(void)
 {
 	if (link_is_ours() && self.link.mailbox && atomic_load(&self.link.mailbox->may_share))

@@ -307,9 +307,10 @@ static bool is_held_back(void)
 	return redundant_is_witness() && !replicas.speaks && !replicas.hooks.is_late();
 }
 
-/* Another replica of this rank has: somebody has that message. Two replicas that are at their
- * bounds would wait for each other, if what one has sent the other one did not. So this one may
- * keep as much beyond its bound as others keep within theirs. */
+/* Has another replica of this rank sent that message? Then a process of its receiver has
+ * acknowledged it. Without this, two replicas at their bounds would wait for each other, each with
+ * messages that the other one has not sent. A process keeps as much beyond its bound at most as its
+ * mates keep within theirs. */
 static bool another_has_sent(uint32_t rank, const struct envelope *e)
 {
 	const struct lane *l = replica_lane(rank, e->context);

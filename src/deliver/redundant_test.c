@@ -456,7 +456,7 @@ static bool all_over(void)
 	return true;
 }
 
-/* Of its program, of the policy, or one record that has come. */
+/* Process p takes one step of its program, or of the policy, or takes one record. */
 static void process_step(uint32_t p)
 {
 	switch_to(p);

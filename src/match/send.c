@@ -180,6 +180,7 @@ void send_arrive(uint32_t from, const struct envelope *e)
 		request_finish(r, MPI_SUCCESS);
 }
 
+/* r was removed from l last, and nothing was added since. */
 static void list_put_back(struct request_list *l, struct match_request *r)
 {
 	*(r->prev ? &r->prev->next : &l->first) = r;
