@@ -260,7 +260,7 @@ def files_are_set_back_with_the_ranks(s):
 def checkpoints_of_compared_jobs_have_all_replicas(s):
     """So a wrong bit that one of them has in it is found again after the rollback, and the job goes back further."""
     exe = s.compile("slices")
-    steps = 600, 10000
+    steps = 500, 10000, 300  # what is flipped is sent after the second checkpoint
     plain = s.hale_run(2, exe, *steps)
     job = s.hale_start(2, exe, *steps, options=["--replicas", "2", "--sdc", "hash", "--on-sdc", "rollback", "--report",
                                                 "report.json"])

@@ -228,7 +228,8 @@ def a_death_during_a_move_ends_the_move_or_comes_too_late(s):
         time.sleep(chance.uniform(0, 0.12))
         os.kill(chance.choice(ranks)[3], signal.SIGKILL)
         r = move.wait()
-        expect(r.status == 0 or "died" in r.err or "come to nothing" in r.err or "about to" in r.err, r)
+        expect(r.status == 0 or "died" in r.err or "come to nothing" in r.err or "about to" in r.err
+               or "has just ended" in r.err, r)
         job.until(lambda: lives(job), "all processes run")
         r = s.hale("migrate", job.id(), "--from", "node0")
         expect(r.status == 0 or "has no ranks" in r.err or "no rank" in r.err, r)

@@ -74,6 +74,9 @@ static struct proto_sdc told; /* the last one */
 static uint32_t told_count, calls;
 /* The third process of each rank is a witness (docs/audit.md). */
 static bool audits, witnesses_are_late;
+/* This process opens MPI when a death has been told of, not before. */
+static uint32_t opens_late = UINT32_MAX;
+static size_t opens_with;
 
 static uint32_t draw(uint32_t below)
 {
@@ -374,11 +377,30 @@ static void numbers_set(void)
 		}
 }
 
-static void everything_begins(size_t kept_max)
+static void process_opens(size_t kept_max)
 {
 	static const struct redundant_hooks hooks = {on_heard, on_promoted, on_demoted, on_output,
 						     is_late};
 	struct error err;
+
+	process[me].link = (struct link){.rank = me % RANKS,
+					 .nranks = RANKS,
+					 .process = me,
+					 .nprocesses = processes,
+					 .degree = degree,
+					 .segment = segment,
+					 .mailbox = segment_mailbox(segment, me)};
+	assert_int_equal(redundant_open(on_arrive, &hooks, &err), HALE_OK);
+	replicas.kept_max = kept_max;
+	replicas.lend_min = lend_min;
+	replicas.compare = compare;
+	mirror_follow_view();
+	if (numbers_begin)
+		numbers_set();
+}
+
+static void everything_begins(size_t kept_max)
+{
 	memset(process, 0, sizeof(process));
 	memset(queue, 0, sizeof(queue));
 	memset(lost, 0, sizeof(lost));
@@ -391,23 +413,12 @@ static void everything_begins(size_t kept_max)
 	for (uint32_t p = 2 * RANKS; shadows && p < processes; p++) {
 		process[p].dead = true;
 		lost[p] = 1;
-		atomic_store(&segment_mailbox(segment, p)->lost, 1);
+		atomic_store(&segment_mailbox(segment, p)->lost, LIVING_ABSENT);
 	}
 	for (me = 0; me < processes; me++) {
-		process[me].link = (struct link){.rank = me % RANKS,
-						 .nranks = RANKS,
-						 .process = me,
-						 .nprocesses = processes,
-						 .degree = degree,
-						 .segment = segment,
-						 .mailbox = segment_mailbox(segment, me)};
-		assert_int_equal(redundant_open(on_arrive, &hooks, &err), HALE_OK);
-		replicas.kept_max = kept_max;
-		replicas.lend_min = lend_min;
-		replicas.compare = compare;
-		mirror_follow_view();
-		if (numbers_begin)
-			numbers_set();
+		if (me == opens_late)
+			continue;
+		process_opens(kept_max);
 		process[me].state = replicas;
 	}
 	me = 0;
@@ -460,6 +471,8 @@ static bool all_over(void)
 static void process_step(uint32_t p)
 {
 	switch_to(p);
+	if (p == opens_late && !replicas.wire)
+		process_opens(opens_with);
 	switch (draw(4)) {
 	case 0:
 		if (process[p].sent < STEPS && (!shadows || !redundant_is_shadow() || draw(4) == 0))
@@ -476,7 +489,7 @@ static void process_step(uint32_t p)
 static void random_step(void)
 {
 	uint32_t p = draw(processes);
-	if (process[p].dead || process[p].left)
+	if (process[p].dead || process[p].left || (p == opens_late && deaths_told == 0))
 		return;
 	process_step(p);
 	for (uint32_t q = 0; q < processes; q++)
@@ -516,6 +529,7 @@ static int job(unsigned seed, size_t kept_max, const uint32_t *victim, const int
 {
 	int steps = 0, noticed[PROCESSES_MAX] = {0};
 	state = seed * 977 + 1;
+	opens_with = kept_max;
 	everything_begins(kept_max);
 	for (; !all_over(); steps++) {
 		assert_true(steps < 400000); /* somebody waits for ever */
@@ -582,6 +596,7 @@ static void compared(uint32_t of, enum compare_mode mode)
 }
 
 #include "deliver/redundant_bound_cases.h"
+#include "deliver/redundant_late_cases.h"
 #include "deliver/redundant_shadow_cases.h"
 #include "deliver/redundant_jump_cases.h"
 #include "deliver/redundant_compare_cases.h"
@@ -673,6 +688,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(after_two_thousand_million_messages_all_go_on),
 	    cmocka_unit_test_teardown(replicas_with_different_orders_do_not_block_each_other,
 				      any_order_over),
+	    cmocka_unit_test_teardown(who_opens_after_a_death_knows_what_the_dead_had_decided,
+				      late_over),
 	    cmocka_unit_test_teardown(lent_messages_are_kept_until_they_are_taken, lent_over),
 	    cmocka_unit_test_teardown(shadows_stand_in_for_whoever_dies, shadows_over),
 	    cmocka_unit_test_teardown(

@@ -411,12 +411,17 @@ static hale_status_t wires_make(struct error *err)
 	if (!replicas.view.lost || !replicas.remote || !replicas.wire)
 		return error_set(err, HALE_ERR_MEMORY, "no memory for %u processes", n);
 	for (uint32_t p = 0; p < n; p++) {
+		uint32_t how = atomic_load(&segment_mailbox(link_self()->segment, p)->lost);
+
+		/* of deaths since others have begun the first look at the number tells: what the
+		 * dead have said counts */
 		replicas.wire[p].channel = channel_for(p);
 		replicas.view.lost[p] =
-		    atomic_load(&segment_mailbox(link_self()->segment, p)->lost) != 0;
+		    how == LIVING_ABSENT || (how != 0 && !replicas.wire[p].channel);
 		if (!replicas.wire[p].channel && replica_lives(p))
 			return error_set(err, HALE_ERR_LINK, "no channel reaches process %u", p);
 	}
+	replicas.view.number = link_self()->segment->view_first;
 	return HALE_OK;
 }
 

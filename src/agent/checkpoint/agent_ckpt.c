@@ -12,7 +12,10 @@
 #include "agent/agent_private.h"
 #include "node/living.h"
 
-enum { HALTED_MAX = 64 }; /* more of a node are not told of */
+enum {
+	HALTED_MAX = 64, /* more of a node are not told of */
+	NAME_TEXT = 48,
+};
 
 #define LOOK_FIRST_SECONDS 0.25
 #define LOOK_SECONDS	   0.5
@@ -91,10 +94,8 @@ static bool ranks_share(struct agent *a)
 	for (uint32_t r = 0; several && r < a->setup.nranks; r++)
 		if (a->ranks[r].pid > 0)
 			image_check_ipc(a->ranks[r].member, &none, &err);
-	atomic_store(&a->view.segment->together_known,
-		     several && users <= 1 ? users : UINT32_MAX);
-	return several &&
-	       (a->ckpt.connected || beside.shared || (users > 1 && !a->ckpt.children));
+	atomic_store(&a->view.segment->together_known, several && users <= 1 ? users : UINT32_MAX);
+	return several && (a->ckpt.connected || beside.shared || (users > 1 && !a->ckpt.children));
 }
 
 static uint32_t ranks_asked(const struct agent *a)
@@ -123,6 +124,19 @@ static hale_status_t check_shared(struct agent *a, uint32_t rank, const struct i
 	return status;
 }
 
+/* In sentences: of a job with replicas which of them, too. */
+static const char *process_named(const struct agent *a, uint32_t process, char text[NAME_TEXT])
+{
+	uint32_t n = a->setup.nranks / a->setup.degree;
+
+	if (a->setup.degree == 1)
+		snprintf(text, NAME_TEXT, "rank %u", process);
+	else
+		snprintf(text, NAME_TEXT, "rank %u (replica %u)", living_rank_of(process, n),
+			 living_slot_of(process, n));
+	return text;
+}
+
 /* Of a rank that has connections to other nodes every socket passes, the program's too: it closes
  * its own before its image is taken, and looks itself at what is left then. */
 static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *err)
@@ -132,23 +146,25 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 	struct image_beside beside;
 	struct image_tree tree;
 	hale_status_t status = HALE_ERR_UNSUPPORTED, children = HALE_OK;
+	char name[NAME_TEXT];
 	pid_t thread = agent_thread_of(a->ranks[rank].member);
 	bool hears;
 
 	if (!thread)
-		return error_set(err, HALE_ERR_STATE, "rank %u has just ended", rank);
+		return error_set(err, HALE_ERR_STATE, "%s has just ended",
+				 process_named(a, rank, name));
 	hears = agent_hears(thread); /* asked once: it may execute another program just now */
 	if (!hears &&
 	    atomic_load(&segment_spawn_room(a->view.segment, rank)->state) == SPAWN_ORDERED)
 		return error_set(err, HALE_ERR_AGAIN,
-				 "rank %u is becoming the program that MPI_Comm_spawn asked for",
-				 rank);
+				 "%s is becoming the program that MPI_Comm_spawn asked for",
+				 process_named(a, rank, name));
 	if (!hears && !agent_hears(thread))
 		return error_set(
 		    err, status,
-		    "rank %u can't be captured: hale's library is not in the program that "
+		    "%s can't be captured: hale's library is not in the program that "
 		    "process %d executes now (is it static, or was LD_PRELOAD taken away?)",
-		    rank, (int)a->ranks[rank].member);
+		    process_named(a, rank, name), (int)a->ranks[rank].member);
 	children =
 	    image_check_children(a->ranks[rank].member, m->own_fd, MAILBOX_OWN_FDS, &tree, &child);
 	tree.beside = beside_fill(a, &beside) ? &beside : NULL;
@@ -176,7 +192,11 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 	}
 	if (status == HALE_OK)
 		return HALE_OK;
-	return error_set(err, status, "rank %u can't be captured: %s", rank, why.text);
+	if (status == HALE_ERR_PROCESS) /* while we looked at it */
+		return error_set(err, HALE_ERR_STATE, "%s has just ended",
+				 process_named(a, rank, name));
+	return error_set(err, status, "%s can't be captured: %s", process_named(a, rank, name),
+			 why.text);
 }
 
 void agent_ckpt_check(struct agent *a, uint32_t id)
