@@ -3,6 +3,8 @@
 """What the kernel keeps for a process beside its memory: kept over a rollback, or the checkpoint is
 refused by name before anything stops. And a start from the beginning is never silent."""
 
+import errno
+
 from lib import *
 
 KILLED = ["--no-mpi", "--ckpt-every", "100ms", "--inject", "kill:rank=0,after=0.7s", "--report", "report.json"]
@@ -235,6 +237,103 @@ int main(void)
 def calls_with_a_mask_of_signals_go_on_waiting_over_checkpoints(s):
     r = s.hale_run(1, build(s, "waits", WAITS), options=["--no-mpi", "--ckpt-every", "100ms", "--report", "report.json"])
     expect(r.status == 0 and r.out == f"0 0 0 {signal.SIGUSR2} \n" and s.report()["checkpoints"], r)
+
+
+LIMITED = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/sem.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+enum { FEW = 11 };
+static sigset_t set;
+static const struct timespec limit = {1, 0};
+static int pair[2], listener, late[2], full[2], sem, word;
+static struct pollfd nothing = {-1, POLLIN, 0};
+static char room[1 << 16];
+static struct epoll_event event;
+static long with_sigtimedwait(void) { return sigtimedwait(&set, NULL, &limit); }
+static long with_poll(void) { return syscall(SYS_poll, &nothing, 1, 1000); }
+static long with_futex(void) { return syscall(SYS_futex, &word, FUTEX_WAIT, 0, &limit, NULL, 0); }
+static long with_pwait2(void) { return syscall(SYS_epoll_pwait2, epoll_create1(0), &event, 1, &limit, NULL, 8); }
+static long with_sem(void) { struct sembuf op = {0, -1, 0}; return semtimedop(sem, &op, 1, &limit); }
+static long with_recv(void) { return recv(pair[0], room, 1, 0); }
+static long with_read(void) { return read(pair[1], room, 1); }
+static long with_recvfrom(void) { return syscall(SYS_recvfrom, pair[0], room, 1, 0, NULL, NULL); }
+static long with_accept(void) { return accept(listener, NULL, NULL); }
+static long with_late(void) { return read(late[0], room, 1); }
+static long with_send(void)
+{
+	while (send(full[0], room, sizeof(room), MSG_DONTWAIT) > 0)
+		;
+	return send(full[0], room, sizeof(room), 0);
+}
+static void *wait_for(void *call)
+{
+	errno = 0;
+	long rc = ((long (*)(void))call)();
+	return (void *)(rc < 0 ? -errno : rc);
+}
+int main(void)
+{
+	long (*call[FEW])(void) = {with_sigtimedwait, with_poll, with_futex, with_pwait2, with_sem, with_recv,
+				   with_read, with_recvfrom, with_accept, with_send, with_late};
+	struct timeval socket_limit = {1, 0}, long_limit = {100, 0};
+	struct sockaddr_un a = {AF_UNIX, "listener"};
+	struct timespec end;
+	pthread_t t[FEW];
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+	socketpair(AF_UNIX, SOCK_STREAM, 0, late);
+	socketpair(AF_UNIX, SOCK_STREAM, 0, full);
+	listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	bind(listener, (struct sockaddr *)&a, sizeof(a));
+	listen(listener, 1);
+	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &socket_limit, sizeof(socket_limit));
+	setsockopt(pair[1], SOL_SOCKET, SO_RCVTIMEO, &socket_limit, sizeof(socket_limit));
+	setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &socket_limit, sizeof(socket_limit));
+	setsockopt(full[0], SOL_SOCKET, SO_SNDTIMEO, &socket_limit, sizeof(socket_limit));
+	setsockopt(late[0], SOL_SOCKET, SO_RCVTIMEO, &long_limit, sizeof(long_limit));
+	sem = semget(IPC_PRIVATE, 1, 0600);
+	for (int i = 0; i < FEW; i++)
+		pthread_create(&t[i], NULL, wait_for, call[i]);
+	usleep(1500000);
+	write(late[1], "abc", 3);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 60;
+	for (int i = 0; i < FEW; i++) {
+		void *rc;
+		if (pthread_timedjoin_np(t[i], &rc, &end))
+			printf("waits ");
+		else
+			printf("%ld ", (long)rc);
+	}
+	puts("");
+	semctl(sem, 0, IPC_RMID);
+	return 0;
+}
+"""
+
+
+@test
+def calls_with_a_limit_go_on_waiting_over_checkpoints_and_end(s):
+    """Also where checkpoints come sooner than the limit, and by libc's syscall."""
+    r = s.hale_run(1, build(s, "limited", LIMITED), options=["--no-mpi", "--ckpt-every", "100ms", "--report", "report.json"])
+    again, late = -errno.EAGAIN, -errno.ETIMEDOUT
+    wanted = [again, 0, late, 0, again, again, again, again, again, again, 1]
+    expect(r.status == 0 and r.out.split() == [str(w) for w in wanted] and s.report()["checkpoints"], r, wanted)
 
 
 @test

@@ -332,7 +332,8 @@ __attribute__((used)) static long not_of_clocks(long rc)
 	return libc_result(rc);
 }
 
-/* All others as libc does it, with nothing on the stack. */
+/* All others as libc does it, with nothing on the stack. Where a checkpoint interrupts it, the
+ * number in xmm15 says what is to be started again (image/restart.c knows these instructions). */
 __attribute__((naked)) API long syscall(long nr __attribute__((unused)), ...)
 {
 	__asm__("endbr64\n\t"
@@ -349,6 +350,7 @@ __attribute__((naked)) API long syscall(long nr __attribute__((unused)), ...)
 		"mov %r8, %r10\n\t"
 		"mov %r9, %r8\n\t"
 		"mov 8(%rsp), %r9\n\t"
+		"movq %rax, %xmm15\n\t"
 		"syscall\n\t"
 		"cmp $-4095, %rax\n\t"
 		"jae 1f\n\t"

@@ -138,9 +138,7 @@ API int epoll_pwait(int ep, struct epoll_event *events, int max, int timeout, co
 API int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
 {
 	kernel_set_t k = without_ours(set);
-	if (timeout) /* it would begin anew after each checkpoint: EINTR, as after any handler */
-		return (int)syscall(SYS_rt_sigtimedwait, &k, info, timeout, sizeof(k));
-	return (int)libc_result(sys(SYS_rt_sigtimedwait, &k, info, NULL, sizeof(k)));
+	return (int)libc_result(sys(SYS_rt_sigtimedwait, &k, info, timeout, sizeof(k)));
 }
 
 API int sigwaitinfo(const sigset_t *set, siginfo_t *info)

@@ -54,6 +54,11 @@ extern struct engine engine;
 /* What 0, 1 and 2 are in this process. */
 void engine_streams(struct file_identity stream[3]);
 
+/* ---- restart.c ---- */
+
+/* This thread comes out of an image: the time until now was not its own. */
+void image_restart_revived(void);
+
 /* ---- threads.c ---- */
 
 /* Fills c and returns 0; returns 1 when context_jump comes back to it, maybe in another process. */

@@ -154,6 +154,7 @@ static void memory_lock(const struct resume_plan *plan)
 void image_resume_finish(void)
 {
 	struct resume_plan *plan = current;
+	image_restart_revived();
 	for (size_t i = 0; i < plan->timer_count; i++)
 		if (plan->timers[i].notify & SIGEV_THREAD_ID)
 			plan->timers[i].tid = new_tid(plan->timers[i].tid);

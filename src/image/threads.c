@@ -151,6 +151,8 @@ static void park_here(struct threads_slot *s)
 	}
 	while (!atomic_load(&park.released))
 		sys_futex_wait((uint32_t *)&park.released, 0, NULL);
+	if (revived)
+		image_restart_revived();
 	if (revived && engine.thread_revived)
 		engine.thread_revived();
 }
