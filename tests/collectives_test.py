@@ -48,6 +48,15 @@ def messages_give_the_same(s):
         tested(s, ranks, ROUNDS, 20000, {"HALE_COLL": "messages"})
 
 
+@test
+def elements_that_lie_one_before_the_other_are_reduced(s):
+    exe = s.compile("backwards")
+    for ranks, options, env in (2, [], {}), (5, [], {}), (4, [], {"HALE_COLL": "messages"}), \
+            (4, ["--nodes", 2], {}):
+        r = s.hale_run(ranks, exe, 2000, options=options, env=env)
+        expect(r.status == 0 and r.out == "0 wrong\n", ranks, options, env, r)
+
+
 def through_deaths(s, env):
     """Ranks are killed at random moments in the middle of collectives; the job comes back each time
     from its last checkpoint, and every result after it is right."""

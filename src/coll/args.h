@@ -115,13 +115,21 @@ static inline const char *coll_input(const struct coll_args *a)
 	return coll_in_place(a) ? a->rbuf : a->sbuf;
 }
 
-/* Memory that count elements of t span, from true_lb on, gaps included: reductions work on that,
+/* Memory that count elements of t span, from coll_low on, gaps included: reductions work on that,
  * since their functions see elements in the type's own layout. */
 static inline size_t coll_span(const struct datatype *t, size_t count)
 {
 	if (LIKELY(t->contiguous))
 		return count * t->size;
-	return count ? (size_t)t->true_extent + (count - 1) * (size_t)t->extent : 0;
+	const size_t step = (size_t)(t->extent < 0 ? -t->extent : t->extent);
+	return count ? (size_t)t->true_extent + (count - 1) * step : 0;
+}
+/* Where that memory begins, from the elements' address: with a negative extent the last element is
+ * the first in memory. */
+static inline ptrdiff_t coll_low(const struct datatype *t, size_t count)
+{
+	const bool back = UNLIKELY(t->extent < 0) && count && !t->contiguous;
+	return t->true_lb + (back ? (ptrdiff_t)(count - 1) * t->extent : 0);
 }
 
 /* The largest power of two below n (n > 1): where the tree of coll.h splits n ranks. */

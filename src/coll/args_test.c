@@ -86,6 +86,11 @@ static void blocks_lie_where_mpi_says(void **state)
 	assert_int_equal(coll_block_bytes(coll_recv_block(&a, 1)), 2);
 	assert_int_equal(coll_span(&t, 3), 16 + 2 * 24);
 	assert_int_equal(coll_span(&t, 0), 0);
+	assert_int_equal(coll_low(&t, 3), 4);
+	t.extent = -24;
+	assert_int_equal(coll_span(&t, 3), 16 + 2 * 24);
+	assert_int_equal(coll_low(&t, 3), 4 - 2 * 24);
+	assert_int_equal(coll_low(&t, 0), 4);
 }
 
 int main(void)

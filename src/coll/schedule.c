@@ -188,7 +188,7 @@ void *schedule_temp(struct schedule *s, const struct datatype *t, size_t count)
 	}
 	m->next = s->temps;
 	s->temps = m;
-	return m->data - t->true_lb;
+	return m->data - coll_low(t, count);
 }
 
 /* ---- running ---- */

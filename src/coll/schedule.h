@@ -46,7 +46,7 @@ void schedule_fail(struct schedule *s, int error);
 void schedule_among_local(struct schedule *s, bool local);
 
 /* Memory for count elements of t, as long as the schedule: the address is as MPI's, data begin at
- * true_lb. Room is there for a span of all elements. */
+ * coll_low. Room is there for a span of all elements. */
 void *schedule_temp(struct schedule *s, const struct datatype *t, size_t count);
 
 /* Runs it to the end and destroys it; or hands it to progress under a request. */

@@ -103,7 +103,8 @@ void intask_rma_begun(const struct rma_call *c)
 	const struct rma_span *to = rma_result_of(c);
 
 	if (to && rma_is_pending(c->win, c->target))
-		intask_landing_memory(results_key(c->win), (char *)to->buf + to->type->true_lb,
+		intask_landing_memory(results_key(c->win),
+				      (char *)to->buf + coll_low(to->type, to->count),
 				      coll_span(to->type, to->count));
 }
 

@@ -113,14 +113,10 @@ struct coll_span {
 static void span_add(struct coll_span *s, struct coll_block b)
 {
 	size_t bytes = coll_span(b.type, b.count);
-	char *at = b.buf + b.type->true_lb;
+	char *at = b.buf + coll_low(b.type, b.count);
 
 	if (!bytes)
 		return;
-	if (b.type->extent < 0) { /* the last element is the first in memory */
-		at += (ptrdiff_t)(b.count - 1) * b.type->extent;
-		bytes = (size_t)(b.type->true_extent - (ptrdiff_t)(b.count - 1) * b.type->extent);
-	}
 	if (!s->from || at < s->from)
 		s->from = at;
 	if (at + bytes > s->to)

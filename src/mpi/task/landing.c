@@ -95,13 +95,14 @@ static void request_watch(struct request *r, const void *at, size_t bytes)
 void intask_landing_recv(struct request *r)
 {
 	if (r->kind == REQUEST_RECV && r->type)
-		request_watch(r, (char *)r->buf + r->type->true_lb, coll_span(r->type, r->count));
+		request_watch(r, (char *)r->buf + coll_low(r->type, r->count),
+			      coll_span(r->type, r->count));
 }
 
 void intask_landing_span(struct request *r, const void *buf, size_t count, struct datatype *t)
 {
 	if (intask_landing_watch)
-		request_watch(r, (const char *)buf + t->true_lb, coll_span(t, count));
+		request_watch(r, (const char *)buf + coll_low(t, count), coll_span(t, count));
 }
 
 void intask_landing_coll(struct request *r, const struct coll_args *a)
