@@ -388,28 +388,32 @@ int io_get_size(struct file *f, uint64_t *bytes)
 	return MPI_SUCCESS;
 }
 
-/* What must be the same everywhere is what the first member says. */
-static int same(struct file *f, uint64_t value)
+int io_agree_same(struct file *f, uint64_t value, int differs, int error)
 {
 	uint64_t first = value;
 	int rc = coll_bcast(&first, 1, io_u64(), 0, f->comm);
-	return rc ? rc : first == value ? MPI_SUCCESS : MPI_ERR_ARG;
+	rc = io_agree(f, error ? error : rc ? rc : first == value ? MPI_SUCCESS : differs);
+	return error ? error : rc;
 }
 
-int io_set_size(struct file *f, uint64_t bytes)
+int io_set_size(struct file *f, uint64_t bytes, int error)
 {
-	int rc = same(f, bytes);
-	if (!rc && f->comm->rank == 0) {
+	int rc = io_agree_same(f, bytes, MPI_ERR_ARG, error);
+	if (rc)
+		return rc;
+	if (f->comm->rank == 0) {
 		io_journal(f, bytes, f->floor > bytes ? f->floor - bytes : 0);
 		rc = io_class(sys(SYS_ftruncate, f->fd, bytes));
 	}
 	return io_agree(f, rc);
 }
 
-int io_preallocate(struct file *f, uint64_t bytes)
+int io_preallocate(struct file *f, uint64_t bytes, int error)
 {
-	int rc = same(f, bytes);
-	if (!rc && f->comm->rank == 0 && bytes) {
+	int rc = io_agree_same(f, bytes, MPI_ERR_ARG, error);
+	if (rc)
+		return rc;
+	if (f->comm->rank == 0 && bytes) {
 		io_journal(f, io_file_bytes(f), 0);
 		rc = io_class(-posix_fallocate(f->fd, 0, (off_t)bytes));
 	}
@@ -429,8 +433,7 @@ int io_sync(struct file *f)
 
 int io_set_atomicity(struct file *f, bool atomic)
 {
-	int rc = same(f, atomic);
-	rc = io_agree(f, rc);
+	int rc = io_agree_same(f, atomic, MPI_ERR_ARG, MPI_SUCCESS);
 	if (!rc)
 		f->atomic = atomic;
 	return rc;

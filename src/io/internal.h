@@ -21,6 +21,9 @@ static inline struct datatype *io_u64(void)
 int io_class(long rc);
 /* Everybody gets the largest of all classes. Collective. */
 int io_agree(struct file *f, int rc);
+/* The same, where the value has to be that of the first member: `differs` is the class if not. A
+ * process whose own arguments are wrong says why: error. */
+int io_agree_same(struct file *f, uint64_t value, int differs, int error);
 /* The descriptor of a file that has none, after a restart: made anew where the path leads. */
 void io_file_reopen(struct file *f);
 bool io_file_is_there(const struct file *f);

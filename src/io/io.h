@@ -80,16 +80,18 @@ void io_hints_default(struct io_hints *h);
 int io_close(struct file *f);
 int io_delete(const char *path);
 int io_get_size(struct file *f, uint64_t *bytes);
-int io_set_size(struct file *f, uint64_t bytes);    /* collective */
-int io_preallocate(struct file *f, uint64_t bytes); /* collective */
-int io_sync(struct file *f);			    /* collective */
-int io_set_atomicity(struct file *f, bool atomic);  /* collective */
+/* Collective, as are io_set_view and io_seek. error: what is wrong with this process's arguments,
+ * of which nothing else is looked at then; the others hear it, and nothing changes. */
+int io_set_size(struct file *f, uint64_t bytes, int error);
+int io_preallocate(struct file *f, uint64_t bytes, int error);
+int io_sync(struct file *f);			   /* collective */
+int io_set_atomicity(struct file *f, bool atomic); /* collective */
 
 /* ---- views (view.c) ---- */
 /* Collective. Takes its own references; pointers go back to the beginning. disp may be
  * MPI_DISPLACEMENT_CURRENT. */
 int io_set_view(struct file *f, MPI_Offset disp, struct datatype *etype, struct datatype *filetype,
-		const char *representation);
+		const char *representation, int error);
 const char *io_representation_name(const struct io_view *v);
 /* Where the byte of the stream lies in the file. */
 MPI_Offset io_view_place(const struct io_view *v, size_t at);
@@ -112,7 +114,7 @@ struct io_call {
 /* done: bytes of the user's buffer. */
 int io_run(struct file *f, const struct io_call *c, size_t *done);
 /* Individual (IO_OWN) or shared pointer, in the stream. seek of IO_SHARED is collective. */
-int io_seek(struct file *f, uint8_t where, MPI_Offset at);
+int io_seek(struct file *f, uint8_t where, MPI_Offset at, int error);
 int io_position(struct file *f, uint8_t where, size_t *at);
 
 #endif

@@ -149,11 +149,9 @@ static int memory_of(const struct file *f, const struct io_call *c, struct io_me
 static int memory_back(const struct io_call *c, const struct io_memory *m, size_t *done)
 {
 	size_t wire = m->bytes / c->count, whole = *done / wire;
-	size_t elements = 0;
 	if (!c->write && whole && !datatype_unpack_external(c->type, c->buf, whole, m->converted))
 		return MPI_ERR_NO_MEM;
 	*done = whole * c->type->size;
-	(void)elements;
 	return MPI_SUCCESS;
 }
 
@@ -195,7 +193,7 @@ int io_run(struct file *f, const struct io_call *c, size_t *done)
 		heap_free(m.converted);
 		return rc;
 	}
-	if (rc)
+	if (rc || !f->view.tile->size) /* a view that shows nothing has no room for anything */
 		m.bytes = m.count = 0;
 	begun = begin_at(f, c, m.bytes, &at);
 	rc = rc ? rc : begun;

@@ -57,18 +57,14 @@ int io_shared_set(struct file *f, uint64_t value)
 	return f->win ? io_agree(f, rc) : rc;
 }
 
-int io_seek(struct file *f, uint8_t where, MPI_Offset at)
+int io_seek(struct file *f, uint8_t where, MPI_Offset at, int error)
 {
 	if (where == IO_OWN) {
-		f->position = (size_t)at;
-		return MPI_SUCCESS;
+		f->position = error ? f->position : (size_t)at;
+		return error;
 	}
-	uint64_t first = (uint64_t)at;
-	int rc = coll_bcast(&first, 1, io_u64(), 0, f->comm);
-	if (!rc && first != (uint64_t)at)
-		rc = MPI_ERR_NOT_SAME;
-	rc = io_agree(f, rc);
-	return rc ? rc : io_shared_set(f, first);
+	int rc = io_agree_same(f, (uint64_t)at, MPI_ERR_NOT_SAME, error);
+	return rc ? rc : io_shared_set(f, (uint64_t)at);
 }
 
 int io_position(struct file *f, uint8_t where, size_t *at)

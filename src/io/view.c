@@ -191,8 +191,10 @@ static int view_make(const struct file *f, struct io_view *v, MPI_Offset disp,
 }
 
 int io_set_view(struct file *f, MPI_Offset disp, struct datatype *etype, struct datatype *filetype,
-		const char *representation)
+		const char *representation, int error)
 {
+	if (error)
+		return io_agree_same(f, 0, MPI_SUCCESS, error);
 	struct io_view v = {.etype = etype, .filetype = filetype};
 	uint64_t size = v.etype->size;
 	int rc = MPI_SUCCESS;
@@ -205,11 +207,7 @@ int io_set_view(struct file *f, MPI_Offset disp, struct datatype *etype, struct 
 	}
 	if (!rc)
 		rc = view_make(f, &v, disp, representation);
-	uint64_t first = size;
-	int moved = coll_bcast(&first, 1, io_u64(), 0, f->comm);
-	if (!rc && first != size)
-		rc = MPI_ERR_NOT_SAME;
-	rc = io_agree(f, rc ? rc : moved);
+	rc = io_agree_same(f, size, MPI_ERR_NOT_SAME, rc);
 	if (rc) {
 		io_view_fini(&v);
 		return rc;

@@ -106,8 +106,64 @@ static void apart(const char *folder)
 	expect(rc, MPI_ERR_COUNT, "one wrong count");
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_File_close(&f);
-	if (rank == 0)
-		MPI_File_delete(name, MPI_INFO_NULL);
+}
+
+/* The same of calls that move nothing: all get an error, and nothing has changed. */
+static void one_apart(const char *folder, int who)
+{
+	const char *p = path(folder, "errors.dat");
+	MPI_Info no = MPI_INFO_NULL;
+	MPI_Offset size, at;
+	MPI_File f;
+	int bad = rank == who;
+	MPI_File_open(MPI_COMM_WORLD, p, MPI_MODE_RDWR, no, &f);
+	MPI_File_set_size(f, 80);
+	MPI_File_seek_shared(f, 3, MPI_SEEK_SET);
+	int rc[] = {
+	    MPI_File_set_view(f, bad ? -5 : 0, MPI_INT, MPI_INT, "native", no),
+	    MPI_File_set_view(f, 0, MPI_INT, bad ? MPI_DATATYPE_NULL : MPI_INT, "native", no),
+	    MPI_File_set_size(f, bad ? -1 : 40),
+	    MPI_File_preallocate(f, bad ? -1 : 400),
+	    MPI_File_seek_shared(f, 5, bad ? 77 : MPI_SEEK_SET),
+	    MPI_File_seek_shared(f, bad ? -5 : 5, MPI_SEEK_SET),
+	};
+	for (unsigned i = 0; i < sizeof(rc) / sizeof(*rc); i++)
+		if (!rc[i])
+			expect(MPI_SUCCESS, MPI_ERR_ARG, "one wrong argument");
+	MPI_File_get_size(f, &size);
+	MPI_File_get_position_shared(f, &at);
+	if (size != 80 || at != 3)
+		expect(MPI_ERR_OTHER, MPI_SUCCESS, "something has changed");
+	MPI_File_close(&f);
+	if (!MPI_File_open(MPI_COMM_WORLD, p, bad ? 0 : MPI_MODE_RDWR, no, &f))
+		expect(MPI_SUCCESS, MPI_ERR_AMODE, "one wrong mode");
+}
+
+/* A view that shows nothing: nothing is moved, alone or together, while others have all of it. */
+static void empty_view(const char *folder)
+{
+	MPI_File f;
+	MPI_Datatype none;
+	MPI_Status st;
+	int x[4] = {1, 2, 3, 4}, n, sees = rank == 0;
+	MPI_File_open(MPI_COMM_WORLD, path(folder, "errors.dat"), MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+	MPI_Type_contiguous(0, MPI_INT, &none);
+	MPI_Type_commit(&none);
+	MPI_File_set_view(f, 0, MPI_INT, sees ? MPI_INT : none, "native", MPI_INFO_NULL);
+	for (int i = 0; i < 6; i++) {
+		int rc = i == 0	  ? MPI_File_write_at_all(f, 0, x, 4, MPI_INT, &st)
+			 : i == 1 ? MPI_File_read_at_all(f, 0, x, 4, MPI_INT, &st)
+			 : i == 2 ? MPI_File_write_at(f, 0, x, 4, MPI_INT, &st)
+			 : i == 3 ? MPI_File_read_at(f, 0, x, 4, MPI_INT, &st)
+			 : i == 4 ? MPI_File_write_ordered(f, x, 4, MPI_INT, &st)
+				  : MPI_File_read(f, x, 4, MPI_INT, &st);
+		expect(rc, MPI_SUCCESS, "an empty view");
+		MPI_Get_count(&st, MPI_INT, &n);
+		if (n != (sees ? 4 : 0))
+			expect(MPI_ERR_OTHER, MPI_SUCCESS, "what an empty view moved");
+	}
+	MPI_Type_free(&none);
+	MPI_File_close(&f);
 }
 
 /* The disk is full: the class says so, and the job goes on with what there is. */
@@ -157,6 +213,12 @@ int main(int argc, char **argv)
 	opening(argv[1]);
 	using(argv[1]);
 	apart(argv[1]);
+	empty_view(argv[1]);
+	one_apart(argv[1], 0);
+	one_apart(argv[1], nranks - 1);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == 0)
+		MPI_File_delete(path(argv[1], "errors.dat"), MPI_INFO_NULL);
 	if (argc > 2)
 		full(argv[2]);
 	int all;

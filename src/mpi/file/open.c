@@ -86,23 +86,34 @@ static int hints_give(const struct io_hints *h, struct info *i)
 	return rc;
 }
 
-/* The same hints everywhere: what the first member says of how all work together. */
-static int hints_agree(struct io_hints *h, struct comm *c)
+/* The same hints everywhere: what the first member says of how all work together. A member whose
+ * arguments are wrong tells the others: error. */
+static int hints_agree(struct io_hints *h, struct comm *c, int error)
 {
-	return coll_bcast(h, sizeof(*h), datatype_of(MPI_BYTE), 0, c);
+	int all = error, rc;
+	rc = coll_allreduce(&error, &all, 1, datatype_of(MPI_INT), (struct op *)MPI_MAX, c);
+	if (!rc && !all)
+		rc = coll_bcast(h, sizeof(*h), datatype_of(MPI_BYTE), 0, c);
+	return rc ? rc : error ? error : all;
+}
+
+static int info_check(MPI_Info info)
+{
+	return info == MPI_INFO_NULL || info_ok(info_of(info)) ? MPI_SUCCESS : MPI_ERR_INFO;
 }
 
 int PMPI_File_set_info(MPI_File fh, MPI_Info info)
 {
 	FILE_ENTER("MPI_File_set_info", f, fh);
-	const struct info *i = info_of(info);
-	if (info != MPI_INFO_NULL && !info_ok(i))
-		return FILE_LEAVE(f, MPI_ERR_INFO);
+	int rc = info_check(info);
+	struct io_hints hints = f->hints;
+	hints_take(&hints, rc || info == MPI_INFO_NULL ? NULL : info_of(info));
 	/* who does the collective work was settled when the file was opened */
-	int aggregators = f->hints.aggregators;
-	hints_take(&f->hints, info == MPI_INFO_NULL ? NULL : i);
-	f->hints.aggregators = aggregators;
-	return FILE_LEAVE(f, hints_agree(&f->hints, f->comm));
+	hints.aggregators = f->hints.aggregators;
+	rc = hints_agree(&hints, f->comm, rc);
+	if (!rc)
+		f->hints = hints;
+	return FILE_LEAVE(f, rc);
 }
 API_ALIAS(File_set_info);
 
@@ -137,7 +148,7 @@ static int amode_check(int amode)
 }
 
 static int file_open(struct comm *c, const char *filename, int amode, const struct info *info,
-		     struct file **out)
+		     int error, struct file **out)
 {
 	struct comm *own, *pointer = NULL;
 	struct io_hints hints;
@@ -149,7 +160,7 @@ static int file_open(struct comm *c, const char *filename, int amode, const stru
 	io_hints_default(&hints);
 	hints_take(&hints, info);
 	if (!rc)
-		rc = hints_agree(&hints, own);
+		rc = hints_agree(&hints, own, error);
 	if (!rc)
 		rc = io_open(own, pointer, filename, amode, &hints, out);
 	if (rc) {
@@ -174,20 +185,18 @@ int PMPI_File_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
 		return FILE_LEAVE(NULL, MPI_ERR_COMM);
 	if (comm_is_inter(c))
 		return FILE_LEAVE(NULL, MPI_ERR_COMM);
-	if (!fh || !filename)
-		return FILE_LEAVE(NULL, MPI_ERR_ARG);
-	if (info != MPI_INFO_NULL && !info_ok(info_of(info)))
-		return FILE_LEAVE(NULL, MPI_ERR_INFO);
-	*fh = MPI_FILE_NULL;
-	if (UNLIKELY(redundant_on)) {
+	int rc = !fh || !filename ? MPI_ERR_ARG : info_check(info);
+	if (fh)
+		*fh = MPI_FILE_NULL;
+	if (!rc && UNLIKELY(redundant_on)) {
 		log_warn("rank %u opens %s: MPI-IO doesn't go with --replicas; run the job without",
 			 link_self()->rank, filename);
-		return FILE_LEAVE(NULL, MPI_ERR_UNSUPPORTED_OPERATION);
+		rc = MPI_ERR_UNSUPPORTED_OPERATION;
 	}
-	int rc = amode_check(amode);
 	if (!rc)
-		rc =
-		    file_open(c, filename, amode, info == MPI_INFO_NULL ? NULL : info_of(info), &f);
+		rc = amode_check(amode);
+	rc = file_open(c, filename, amode, rc || info == MPI_INFO_NULL ? NULL : info_of(info), rc,
+		       &f);
 	if (!rc)
 		*fh = file_handle(f);
 	return FILE_LEAVE(NULL, rc);
@@ -225,9 +234,8 @@ int PMPI_File_delete(const char *filename, MPI_Info info)
 	API_ENTER("MPI_File_delete");
 	if (!filename)
 		return FILE_LEAVE(NULL, MPI_ERR_ARG);
-	if (info != MPI_INFO_NULL && !info_ok(info_of(info)))
-		return FILE_LEAVE(NULL, MPI_ERR_INFO);
-	return FILE_LEAVE(NULL, io_delete(filename));
+	int rc = info_check(info);
+	return FILE_LEAVE(NULL, rc ? rc : io_delete(filename));
 }
 API_ALIAS(File_delete);
 

@@ -28,16 +28,14 @@ static int size_check(const struct file *f, MPI_Offset size)
 int PMPI_File_set_size(MPI_File fh, MPI_Offset size)
 {
 	FILE_ENTER("MPI_File_set_size", f, fh);
-	int rc = size_check(f, size);
-	return FILE_LEAVE(f, rc ? rc : io_set_size(f, (uint64_t)size));
+	return FILE_LEAVE(f, io_set_size(f, (uint64_t)size, size_check(f, size)));
 }
 API_ALIAS(File_set_size);
 
 int PMPI_File_preallocate(MPI_File fh, MPI_Offset size)
 {
 	FILE_ENTER("MPI_File_preallocate", f, fh);
-	int rc = size_check(f, size);
-	return FILE_LEAVE(f, rc ? rc : io_preallocate(f, (uint64_t)size));
+	return FILE_LEAVE(f, io_preallocate(f, (uint64_t)size, size_check(f, size)));
 }
 API_ALIAS(File_preallocate);
 
@@ -89,8 +87,10 @@ API_ALIAS(File_get_atomicity);
 /* ---- views ---- */
 
 static int view_check(const struct file *f, MPI_Offset disp, const struct datatype *etype,
-		      const struct datatype *filetype, const char *datarep)
+		      const struct datatype *filetype, const char *datarep, MPI_Info info)
 {
+	if (info != MPI_INFO_NULL && !info_ok(info_of(info)))
+		return MPI_ERR_INFO;
 	if (!datatype_ok(etype) || !datatype_ok(filetype) || !etype->committed ||
 	    !filetype->committed)
 		return MPI_ERR_TYPE;
@@ -105,12 +105,9 @@ int PMPI_File_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Dat
 		       const char *datarep, MPI_Info info)
 {
 	FILE_ENTER("MPI_File_set_view", f, fh);
-	if (info != MPI_INFO_NULL && !info_ok(info_of(info)))
-		return FILE_LEAVE(f, MPI_ERR_INFO);
-	int rc = view_check(f, disp, datatype_of(etype), datatype_of(filetype), datarep);
-	if (!rc)
-		rc = io_set_view(f, disp, datatype_of(etype), datatype_of(filetype), datarep);
-	return FILE_LEAVE(f, rc);
+	struct datatype *e = datatype_of(etype), *t = datatype_of(filetype);
+	int rc = view_check(f, disp, e, t, datarep, info);
+	return FILE_LEAVE(f, io_set_view(f, disp, e, t, datarep, rc));
 }
 API_ALIAS(File_set_view);
 
@@ -204,7 +201,7 @@ static int seek(struct file *f, enum io_where where, MPI_Offset offset, int when
 	offset = offset * unit + (MPI_Offset)now;
 	if (!rc && offset < 0)
 		rc = MPI_ERR_ARG;
-	return rc ? rc : io_seek(f, (uint8_t)where, offset);
+	return io_seek(f, (uint8_t)where, offset, rc);
 }
 
 int PMPI_File_seek(MPI_File fh, MPI_Offset offset, int whence)
