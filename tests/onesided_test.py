@@ -74,14 +74,22 @@ def erroneous_calls_give_their_class_through_the_windows_handler(s):
         expect(r.status == 0 and r.out == "23 errors handled, 0 wrong\n", options, r)
 
 
-def through_deaths(s, kinds, options=()):
+@test
+def refused_windows_leave_room_and_faults_are_told_to_who_made_them(s):
+    exe = s.compile("refused_windows")
+    for options, args in ([], []), (["--nodes", 2], ["far"]):
+        r = s.hale_run(2, exe, *args, options=options)
+        expect(r.status == 0 and r.out == "0 wrong\n", options, r)
+
+
+def through_deaths(s, exe, *args, options=(), deaths=4, every="150ms"):
     """Ranks are killed at random moments, while they hold locks too."""
     chance = random.Random(SEED)
     ranks = 4
-    job = s.hale_start(ranks, program(s), 10000000, SEED, kinds, 2000,
-                       options=["--ckpt-every", "150ms", "--max-restarts", "20", "--report",
+    job = s.hale_start(ranks, exe, *args,
+                       options=["--ckpt-every", every, "--max-restarts", "20", "--report",
                                 "report.json", *options], env={"STOP": s.path("stop")})
-    for _ in range(4):
+    for _ in range(deaths):
         time.sleep(chance.uniform(0.3, 0.9))
         try:
             os.kill(chance.choice(job.ranks(ranks)), signal.SIGKILL)
@@ -91,18 +99,23 @@ def through_deaths(s, kinds, options=()):
     s.write("stop", "")
     r = job.wait()
     os.unlink(s.path("stop"))
-    expect(r.status == 0 and r.out.endswith(" phases, 0 wrong\n"), r)
+    expect(r.status == 0 and r.out.endswith(", 0 wrong\n"), r)
     expect(s.report()["restarts"] > 0, s.report())
 
 
 @test
 def windows_survive_deaths(s):
-    through_deaths(s, "casd")
+    through_deaths(s, program(s), 10000000, SEED, "casd", 2000)
 
 
 @test
 def windows_over_nodes_survive_deaths(s):
-    through_deaths(s, "cad", ["--nodes", 2])
+    through_deaths(s, program(s), 10000000, SEED, "cad", 2000, options=["--nodes", 2])
+
+
+@test
+def shared_windows_that_are_just_being_made_survive_deaths(s):
+    through_deaths(s, s.compile("shared_turns"), deaths=12, every="50ms")
 
 
 @test

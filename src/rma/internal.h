@@ -23,7 +23,8 @@ struct rma_peer {
 	bool lock_checked; /* it is a real one (no MPI_MODE_NOCHECK) */
 	uint32_t posts;	   /* POST that came and no start has used */
 	uint32_t asked, confirmed;
-	int fault; /* of a far operation of its: told with the next confirmation */
+	int fault;     /* of a far operation of ours there */
+	int its_fault; /* of one of its here: told with the next confirmation */
 };
 
 extern struct rma {

@@ -54,11 +54,11 @@ struct win {
 	void *base;		 /* what the program sees */
 	void *mapped;		 /* memory that the library made, and that goes with the window */
 	size_t mapped_bytes;
-	int flavor;	 /* MPI_WIN_FLAVOR_… */
-	uint8_t access;	 /* enum rma_access */
-	bool fence_used; /* an operation was started since the last fence */
-	bool exposed;	 /* between post and wait */
-	bool freed;
+	int flavor;	     /* MPI_WIN_FLAVOR_… */
+	uint8_t access;	     /* enum rma_access */
+	bool fence_used;     /* an operation was started since the last fence */
+	bool exposed;	     /* between post and wait */
+	bool slotted;	     /* part.slot is ours */
 	uint32_t locks;	     /* targets locked one by one */
 	uint32_t saved_lock; /* the lock word as an image has it */
 	uint32_t completes;  /* COMPLETE that came and no wait has used */

@@ -58,8 +58,8 @@ static bool serve_inside(const struct win *w, const struct rma_am *am, const str
 
 static void serve_fault(struct win *w, int source, int error)
 {
-	if (error && !w->peer[source].fault)
-		w->peer[source].fault = error;
+	if (error && !w->peer[source].its_fault)
+		w->peer[source].its_fault = error;
 }
 
 /* Sends what is in memory of the heap (taken over), or what t describes (likewise). */
@@ -206,8 +206,8 @@ static int waiting_look(struct win *w)
 static void serve_confirm(struct win *w, int source)
 {
 	struct rma_peer *p = &w->peer[source];
-	struct rma_am am = {.kind = RMA_AM_CONFIRM, .error = p->fault};
-	p->fault = MPI_SUCCESS;
+	struct rma_am am = {.kind = RMA_AM_CONFIRM, .error = p->its_fault};
+	p->its_fault = MPI_SUCCESS;
 	rma_tell(w, source, &am);
 }
 

@@ -45,6 +45,13 @@ static void rma_slot_give(uint32_t slot)
 	rma.slots[slot / 64] &= ~(1ul << slot % 64);
 }
 
+static int win_slot_take(struct win *w)
+{
+	int rc = rma_slot_take(&w->part.slot);
+	w->slotted = !rc;
+	return rc;
+}
+
 /* ---- making ---- */
 
 static struct win *win_new(struct comm *comm, int flavor)
@@ -63,6 +70,16 @@ static struct win *win_new(struct comm *comm, int flavor)
 	return w;
 }
 
+/* From now on a restart brings back its words, and its memory. */
+static void win_list(struct win *w)
+{
+	w->words = &rma_room_of(rma.rank)->slot[w->part.slot];
+	atomic_store(&w->words->update, 0);
+	atomic_store(&w->words->lock, RMA_READY);
+	w->next = rma.windows;
+	rma.windows = w;
+}
+
 /* Everybody tells its part, or that it has failed. */
 static int win_publish(struct win *w, int rc)
 {
@@ -75,13 +92,8 @@ static int win_publish(struct win *w, int rc)
 	struct datatype *byte = (struct datatype *)MPI_BYTE;
 	if (!all)
 		return MPI_ERR_NO_MEM;
-	if (!rc) {
-		w->words = &rma_room_of(rma.rank)->slot[w->part.slot];
-		atomic_store(&w->words->update, 0);
-		atomic_store(&w->words->lock, RMA_READY);
-		w->next = rma.windows;
-		rma.windows = w;
-	}
+	if (!rc && !w->words)
+		win_list(w);
 	int moved = coll_allgather(&mine, sizeof(mine), byte, all, sizeof(mine), byte, w->comm);
 	for (size_t i = 0; i < n; i++) {
 		w->peer[i].part = all[i].part;
@@ -108,10 +120,10 @@ static void win_drop(struct win *w)
 	for (int i = 0; i < w->comm->size; i++)
 		if (w->peer[i].seen_map)
 			rma_memory_unsee(w->peer[i].seen_map, w->peer[i].seen_bytes);
-	if (w->words) {
+	if (w->words)
 		atomic_store(&w->words->lock, 0);
+	if (w->slotted)
 		rma_slot_give(w->part.slot);
-	}
 	heap_free(w->started);
 	heap_free(w->peer);
 	w->peer = NULL;
@@ -119,8 +131,22 @@ static void win_drop(struct win *w)
 	rma_timer_look();
 }
 
+static void win_memory_drop(struct win *w)
+{
+	if (!w->mapped)
+		return;
+	if (!w->part.shared)
+		heap_free(w->mapped);
+	else if (w->part.owner == (uint32_t)w->comm->rank)
+		rma_memory_drop(w->mapped, w->mapped_bytes, w->part.offset);
+	else
+		rma_memory_unsee(w->mapped, w->mapped_bytes);
+	w->mapped = NULL;
+}
+
 static void win_discard(struct win *w)
 {
+	win_memory_drop(w);
 	win_drop(w);
 	w->obj.kind = OBJECT_FREED;
 	heap_free(w);
@@ -137,7 +163,7 @@ int rma_win_create(struct comm *comm, int flavor, void *base, size_t bytes, int 
 				    .bytes = bytes,
 				    .unit = (uint32_t)unit,
 				    .owner = (uint32_t)comm->rank};
-	int rc = win_publish(w, rma_slot_take(&w->part.slot));
+	int rc = win_publish(w, win_slot_take(w));
 	if (rc) {
 		win_discard(w);
 		return rc;
@@ -159,7 +185,7 @@ static bool win_has_company(const struct win *w)
 static int win_allocate_own(struct win *w, size_t bytes)
 {
 	size_t whole = ALIGN_UP(bytes ? bytes : 1, HALE_PAGE);
-	int rc = rma_slot_take(&w->part.slot);
+	int rc = win_slot_take(w);
 	if (rc)
 		return rc;
 	w->part.shared = bytes <= SHARED_MAX && win_has_company(w);
@@ -186,17 +212,26 @@ static int win_allocate_shared(struct win *w, size_t bytes, bool contiguous)
 		uint64_t offset;
 		int64_t error;
 	} made = {0, MPI_SUCCESS};
-	int rc = all ? rma_slot_take(&w->part.slot) : MPI_ERR_NO_MEM, moved;
+	int rc = all ? win_slot_take(w) : MPI_ERR_NO_MEM, moved;
 	if (!all)
 		return rc;
 	moved = coll_allgather(&mine, sizeof(mine), byte, all, sizeof(mine), byte, c);
 	for (int i = 0; i < c->size; i++) {
 		before += i < c->rank ? all[i] : 0;
-		total += all[i];
+		if (__builtin_add_overflow(total, all[i], &total))
+			made.error = MPI_ERR_NO_MEM;
 	}
 	heap_free(all);
-	if (c->rank == 0)
-		made.error = rma_memory_make(total, &w->mapped, &made.offset);
+	w->mapped_bytes = total;
+	w->part.shared = 1;
+	w->part.owner = 0;
+	if (c->rank == 0 && !rc && !made.error)
+		made.error = rma_memory_make(total, &w->mapped, &w->part.offset);
+	if (w->mapped) /* a checkpoint may come while the others are told */
+		win_list(w);
+	made.offset = w->part.offset;
+	if (c->rank == 0 && rc)
+		made.error = rc;
 	if (!moved)
 		moved = coll_bcast(&made, sizeof(made), byte, 0, c);
 	if (!rc)
@@ -207,10 +242,8 @@ static int win_allocate_shared(struct win *w, size_t bytes, bool contiguous)
 		w->mapped = rma_memory_see(rma_world(w, 0), made.offset, total, NULL);
 		rc = w->mapped ? MPI_SUCCESS : MPI_ERR_RMA_SHARED;
 	}
-	w->mapped_bytes = total;
+	w->peer[0].part.offset = made.offset; /* a restart looks there before all have told it */
 	w->base = w->mapped ? (char *)w->mapped + before : NULL;
-	w->part.shared = 1;
-	w->part.owner = 0;
 	w->part.offset = made.offset + before;
 	w->part.base = (uintptr_t)w->base;
 	return rc;
@@ -245,19 +278,6 @@ static bool win_is_quiet(void *arg)
 {
 	const struct win *w = arg;
 	return !w->pending && !w->arriving;
-}
-
-static void win_memory_drop(struct win *w)
-{
-	if (!w->mapped)
-		return;
-	if (!w->part.shared)
-		heap_free(w->mapped);
-	else if (w->part.owner == (uint32_t)w->comm->rank)
-		rma_memory_drop(w->mapped, w->mapped_bytes, w->part.offset);
-	else
-		rma_memory_unsee(w->mapped, w->mapped_bytes);
-	w->mapped = NULL;
 }
 
 int rma_win_close(struct win *w)
