@@ -193,7 +193,6 @@ bool rules_engine_usable(const struct rules_engine *e, const char *node)
 static void cell_clear(struct cell *c)
 {
 	c->used = 0;
-	c->head = 0;
 }
 
 /* Whether rule.count stamps lie in the window that ends now: the oldest one kept says it. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include "base/base.h"
 #include "rules/private.h"
@@ -92,6 +93,18 @@ static void errors_name_the_line_and_what_was_expected(void **state)
 	bad("when A\n\n3 minutes do migrate", "t:3: expected 'within' before 'minutes'");
 	bad("when A 0 within 3s do migrate", "t:1: expected a number from 1 to 1000");
 	bad("when A 3 within soon do migrate", "expected a time such as 30s");
+	bad("when A 3 within 0s do migrate", "expected a time");
+	bad("when A on 101% of nodes within 1s do checkpoint", "a number from 1 to 100 before");
+	bad("when A on each nodes do checkpoint", "expected 'node' before 'nodes'");
+	bad("when for 3s do checkpoint", "expected the name of an event before 'for'");
+	bad("rule when A do checkpoint", "expected the rule's name before 'when'");
+	bad("when A in do checkpoint", "expected a namespace before 'do'");
+	bad("when A do mark usable by, migrate", "expected a reason before ','");
+	bad("when A do raise redundancy by 101", "expected a number from 1 to 100");
+	bad("when A until B do checkpoint instead migrate", "expected 'of' before 'migrate'");
+	bad("when A until B do checkpoint instead of B", "expected checkpoint, migrate");
+	bad("when A do run \"\"", "expected a command in double quotes");
+	bad("when A with \"x do checkpoint", "the quoted text is not closed");
 	bad("when A do run \"x\ny\"", "t:1: the quoted text is not closed");
 	bad("when A do run ls", "a command in double quotes");
 	bad("when A do checkpoint\n; x", "t:2: ';' has no meaning here");
@@ -133,6 +146,11 @@ static void sizes_are_bounded(void **state)
 	strcpy(text + 2016, "\"");
 	bad(text, "at most 1023 bytes");
 
+	int n = sprintf(text, "when A do checkpoint");
+	for (int i = 0; i < RULES_REASONS_MAX; i++)
+		n += sprintf(text + n, "\nwhen A do mark usable by r%d", i);
+	bad(text, "t:33: more than 31 different reasons");
+
 	char *many = malloc(40 * 1100), *at = many;
 	for (int i = 0; i < 1100; i++)
 		at += sprintf(at, "when A%d do checkpoint\n", i);
@@ -158,6 +176,43 @@ static void what_rules_listen_to(void **state)
 	rules_destroy(r);
 }
 
+static void load_says(const char *path, hale_status_t status, const char *message)
+{
+	struct error err = {0};
+	struct rules *r = NULL;
+
+	assert_int_equal(rules_load(path, &r, &err), status);
+	assert_null(r);
+	if (!strstr(err.text, message))
+		fail_msg("'%s' does not say '%s'", err.text, message);
+}
+
+static void a_file_is_read_up_to_a_size(void **state)
+{
+	char path[] = "/tmp/rules-XXXXXX";
+	struct error err = {0};
+	struct rules *r = NULL;
+	int fd = mkstemp(path);
+	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+	assert_non_null(f);
+	fputs("when A do checkpoint\nwhen B do migrate", f);
+	fflush(f);
+	assert_int_equal(rules_load(path, &r, &err), HALE_OK);
+	assert_int_equal(rules_count(r), 2);
+	rules_destroy(r);
+	fputs("\nwhen", f);
+	fflush(f);
+	load_says(path, HALE_ERR_ARGUMENT, ":3: expected the name of an event");
+	for (int i = 0; i < 1 << 20; i++)
+		fputc(' ', f);
+	fclose(f);
+	load_says(path, HALE_ERR_ARGUMENT, "longer than 1 MiB");
+	unlink(path);
+	load_says(path, HALE_ERR_SYSTEM, "can't read the rules");
+	load_says("/", HALE_ERR_SYSTEM, "can't read the rules");
+}
+
 static void globs(void **state)
 {
 	assert_true(rules_glob("*", "") && rules_glob("*", "abc") && rules_glob("a*c", "abbc"));
@@ -175,6 +230,7 @@ int main(void)
 	    cmocka_unit_test(contradictions_are_refused),
 	    cmocka_unit_test(sizes_are_bounded),
 	    cmocka_unit_test(what_rules_listen_to),
+	    cmocka_unit_test(a_file_is_read_up_to_a_size),
 	    cmocka_unit_test(globs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

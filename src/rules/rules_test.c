@@ -214,8 +214,12 @@ static void a_failed_migration_is_tried_again_while_the_reason_lasts(void **stat
 	assert_true(rules_engine_next(w.engine) == 35);
 	rules_engine_tick(w.engine, 34);
 	gives(&w, "");
+	rules_engine_node(w.engine, "s0", RULES_NODE_OFF, 34);
 	rules_engine_tick(w.engine, 35);
-	gives(&w, "35 migrate n0\n");
+	gives(&w, "");
+	assert_true(isinf(rules_engine_next(w.engine))); /* until there is a spare again */
+	rules_engine_node(w.engine, "s0", RULES_NODE_SPARE, 36);
+	gives(&w, "36 migrate n0\n");
 	event(&w, 36, "N", "n0", "");
 	rules_engine_done(w.engine, w.moving[1].id, false, 37);
 	rules_engine_done(w.engine, 999, false, 37);
@@ -234,6 +238,77 @@ static void ranks_that_come_to_a_hot_node_leave_it_too(void **state)
 	rules_engine_node(w.engine, "s1", RULES_NODE_SPARE, 2);
 	rules_engine_node(w.engine, "s0", RULES_NODE_WORKING, 3);
 	gives(&w, "3 migrate s0\n");
+	world_fini(&w);
+}
+
+static void ranks_go_to_free_slots_where_no_spare_is(void **state)
+{
+	struct rules_world w;
+
+	world_init(&w, "when H until N do migrate else checkpoint", 4, 0);
+	rules_engine_slots(w.engine, "n0", 4, 4);
+	rules_engine_slots(w.engine, "n1", 4, 12);
+	rules_engine_slots(w.engine, "n2", 4, 4);
+	rules_engine_slots(w.engine, "n3", 3, 1);   /* too many: no room, nor less of it */
+	rules_engine_slots(w.engine, "n4", 0, 100); /* no node of the job */
+	event(&w, 1, "H", "n0", "");
+	event(&w, 2, "H", "n2", ""); /* the 8 free slots of n1 are enough for both */
+	gives(&w, "1 migrate n0\n2 migrate n2\n");
+	event(&w, 3, "H", "n3", "");
+	gives(&w, "3 checkpoint n3\n");
+	rules_engine_slots(w.engine, "n1", 4, 15);
+	rules_engine_tick(w.engine, 4);
+	gives(&w, "4 migrate n3\n");
+	world_fini(&w);
+}
+
+static void a_rule_acts_once_in_a_while_however_often_it_begins_to_hold(void **state)
+{
+	struct rules_world w;
+
+	world_init(&w, "when H until N do checkpoint once in 60s", 1, 0);
+	event(&w, 1, "H", "n0", "");
+	gives(&w, "1 checkpoint n0\n");
+	event(&w, 2, "N", "n0", "");
+	event(&w, 10, "H", "n0", "");
+	assert_true(rules_engine_next(w.engine) == 61);
+	rules_engine_tick(w.engine, 60);
+	gives(&w, "");
+	rules_engine_tick(w.engine, 61);
+	gives(&w, "61 checkpoint n0\n");
+	assert_true(isinf(rules_engine_next(w.engine)));
+	world_fini(&w);
+}
+
+static void a_move_is_wanted_while_a_rule_wants_it(void **state)
+{
+	struct rules_world w;
+	uint64_t id;
+
+	world_init(&w,
+		   "when H until N do migrate\nwhen F until G do migrate\n"
+		   "when C until D do checkpoint instead of migrate",
+		   2, 1);
+	event(&w, 1, "H", "n0", "");
+	event(&w, 1, "F", "n0", "");
+	id = w.moving[0].id;
+	assert_true(rules_engine_wanted(w.engine, id));
+	event(&w, 2, "N", "n0", ""); /* the other one holds still */
+	assert_true(rules_engine_wanted(w.engine, id));
+	event(&w, 3, "C", "n0", "");
+	assert_false(rules_engine_wanted(w.engine, id));
+	event(&w, 4, "D", "n0", "");
+	assert_true(rules_engine_wanted(w.engine, id));
+	event(&w, 5, "G", "n0", "");
+	assert_false(rules_engine_wanted(w.engine, id));
+	assert_true(rules_engine_wanted(w.engine, 0) && rules_engine_wanted(w.engine, id + 100));
+	world_fini(&w);
+	/* What holds for a moment only is not over by itself. */
+	world_init(&w, "when X do migrate when C until D do checkpoint instead of migrate", 1, 1);
+	event(&w, 1, "X", "n0", "");
+	assert_true(rules_engine_wanted(w.engine, w.moving[0].id));
+	event(&w, 2, "C", "n0", "");
+	assert_false(rules_engine_wanted(w.engine, w.moving[0].id));
 	world_fini(&w);
 }
 
@@ -498,6 +573,9 @@ int main(void)
 	    cmocka_unit_test(two_nodes_at_once_and_one_spare),
 	    cmocka_unit_test(a_failed_migration_is_tried_again_while_the_reason_lasts),
 	    cmocka_unit_test(ranks_that_come_to_a_hot_node_leave_it_too),
+	    cmocka_unit_test(ranks_go_to_free_slots_where_no_spare_is),
+	    cmocka_unit_test(a_rule_acts_once_in_a_while_however_often_it_begins_to_hold),
+	    cmocka_unit_test(a_move_is_wanted_while_a_rule_wants_it),
 	    cmocka_unit_test(thresholds_count_in_a_sliding_window),
 	    cmocka_unit_test(a_storm_gives_few_actions),
 	    cmocka_unit_test(flapping_is_no_condition_until_it_stays),
