@@ -79,6 +79,9 @@ static void what_the_user_has_said_stays(void **state)
 	struct form f = form_next(&v);
 
 	assert_true(f.track && f.changes && !f.compress);
+	v = (struct form_view){.compress = true, .may_change = true};
+	assert_int_equal(play(v, (const double[]){1, 9, 1, 2}, 4096, FORM_CHANGES_LZ4, counts), 20);
+	assert_int_equal(counts[FORM_PLAIN] + counts[FORM_CHANGES], 0);
 	v = (struct form_view){.may_change = true};
 	assert_int_equal(play(v, cost, 4096, FORM_PLAIN, counts), 20);
 	assert_int_equal(counts[FORM_LZ4] + counts[FORM_CHANGES_LZ4], 0);

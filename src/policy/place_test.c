@@ -93,6 +93,7 @@ static void ranks_of_a_lost_node_find_another_one(void **state)
 	repaired("0011", "lr", "00", "1111");		/* no spare: doubled up */
 	repaired("001122", "rlr", "000", "000222"); /* on the least loaded, the first of equals */
 	repaired("001122", "rlr", "104", "002222"); /* for its slots */
+	repaired("11", "rlr", "114", "22");	    /* both empty: as full as it will be */
 	repaired("0011", "ll", "00", "none");
 	repaired("0011", "rl", "00", "0000");
 	repaired("0011", "rlSs", "0000", "0033"); /* the spare that is well */
