@@ -2,13 +2,18 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
+#include <linux/ipv6.h>
+#include <net/if.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "base/reach.h"
@@ -217,6 +222,74 @@ static void this_host_is_reached_where_it_says(void **state)
 		assert_true(!reach_is_ip4(&found[n]) || reach_ip4(&found[n])[0] != 127);
 }
 
+/* In a network of its own, which has loopback and two more addresses of it. */
+static bool network_make(void)
+{
+	struct in6_ifreq six = {.ifr6_prefixlen = 64};
+	struct ifreq r = {.ifr_name = "lo"};
+	struct sockaddr_in *in = (struct sockaddr_in *)(void *)&r.ifr_addr;
+	int s4 = -1, s6 = -1;
+	bool made = unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 &&
+		    (s4 = socket(AF_INET, SOCK_DGRAM, 0)) >= 0 &&
+		    (s6 = socket(AF_INET6, SOCK_DGRAM, 0)) >= 0;
+
+	r.ifr_flags = IFF_UP;
+	made = made && ioctl(s4, SIOCSIFFLAGS, &r) == 0;
+	six.ifr6_ifindex = (int)if_nametoindex("lo");
+	inet_pton(AF_INET6, "fd00::3", &six.ifr6_addr);
+	made = made && ioctl(s6, SIOCSIFADDR, &six) == 0;
+	r = (struct ifreq){.ifr_name = "lo:1"};
+	in->sin_family = AF_INET;
+	inet_pton(AF_INET, "10.1.2.3", &in->sin_addr);
+	made = made && ioctl(s4, SIOCSIFADDR, &r) == 0;
+	inet_pton(AF_INET, "255.255.255.0", &in->sin_addr);
+	made = made && ioctl(s4, SIOCSIFNETMASK, &r) == 0;
+	close(s4);
+	close(s6);
+	return made;
+}
+
+/* In a child, as there is no way back. Its exit status: 0, 1: no such network can be made, or
+ * which check failed. */
+static int look_around(void)
+{
+	static const char *const wanted[] = {"127.0.0.1", "10.1.2.3", "[::1]", "[fd00::3]"};
+	static const unsigned prefixes[] = {96 + 8, 96 + 24, 128, 64};
+	struct reach_place found[REACH_PLACES_MAX];
+	struct reach_wish w = {.devices = "lo,lo:1"};
+	char why[300], text[REACH_TEXT_MAX];
+	unsigned n;
+
+	if (!network_make())
+		return 1;
+	n = reach_find(found, &w, false, why, sizeof(why));
+	if (n != 4)
+		return 2;
+	for (unsigned i = 0; i < n; i++) {
+		found[i].port = htons(1);
+		reach_print(text, &found[i]);
+		if (strncmp(text, wanted[i], strlen(wanted[i])) != 0)
+			return 3;
+		if (found[i].prefix != prefixes[i])
+			return 4;
+	}
+	return 0;
+}
+
+static void addresses_come_with_their_networks(void **state)
+{
+	int status;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0)
+		_exit(look_around());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 1)
+		skip();
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +299,7 @@ int main(void)
 	    cmocka_unit_test(places_in_our_networks_come_first_and_our_own_addresses_last),
 	    cmocka_unit_test(ports_are_those_that_are_wished_for),
 	    cmocka_unit_test(this_host_is_reached_where_it_says),
+	    cmocka_unit_test(addresses_come_with_their_networks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

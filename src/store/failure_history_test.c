@@ -75,12 +75,39 @@ static void the_file_stays_small_and_its_newest_lines_count(void **state)
 	assert_true(h.failures == 0 && h.node_seconds == h.jobs);
 }
 
+/* Where no folder for state is named it is below the home folder, and is made. */
+static void without_a_named_folder_the_home_folder_has_it(void **state)
+{
+	static const char *const made[] = {"", "/.local", "/.local/state", "/.local/state/hale"};
+	struct failure_history h;
+	char home[64], path[128];
+
+	snprintf(home, sizeof(home), "%s/home", folder);
+	unsetenv("XDG_STATE_HOME");
+	setenv("HOME", home, 1);
+	assert_true(failure_history_add(10, 1, 1));
+	assert_true(failure_history_read(&h));
+	assert_int_equal(h.jobs, 1);
+	snprintf(path, sizeof(path), "%s/.local/state/hale/failures", home);
+	assert_int_equal(unlink(path), 0);
+	for (size_t i = 4; i-- > 0;) {
+		snprintf(path, sizeof(path), "%s%s", home, made[i]);
+		assert_int_equal(rmdir(path), 0);
+	}
+	/* a relative one would be another one in each folder */
+	setenv("HOME", "home", 1);
+	setenv("XDG_STATE_HOME", "state", 1);
+	assert_false(failure_history_add(10, 1, 1));
+	assert_false(failure_history_read(&h));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(jobs_add_up),
 	    cmocka_unit_test(what_is_no_line_is_passed_over),
 	    cmocka_unit_test(the_file_stays_small_and_its_newest_lines_count),
+	    cmocka_unit_test(without_a_named_folder_the_home_folder_has_it),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -75,7 +75,8 @@ static void what_is_written_is_read_back(void **state)
 	assert_string_equal(m.library_path, "/opt/lib");
 	assert_string_equal(m.stdin_path, "/in.put");
 	assert_int_equal(m.stdin_rest, 22);
-	assert_true(m.ckpt_every == 2.5 && m.ckpt_first == 12 && m.overhead == 0.03 && m.mtbf == 7200);
+	assert_true(m.ckpt_every == 2.5 && m.ckpt_first == 12 && m.overhead == 0.03 &&
+		    m.mtbf == 7200);
 	assert_string_equal(m.parts[0].file, "rank-0.img");
 	assert_true(m.parts[0].checksum == 0xfedcba9876543210);
 	assert_true(m.parts[0].bytes == 123456789012);
@@ -93,6 +94,51 @@ static void what_is_written_is_read_back(void **state)
 	assert_int_equal(store_level(&m), 4);
 	assert_string_equal(m.parts[1].file, "");
 	assert_int_equal(m.parts[1].exit_status, 3);
+	store_manifest_fini(&m);
+	free(text);
+}
+
+/* Two ranks of two replicas each; one of rank 1 has none any more. */
+static char *replicas_manifest(void)
+{
+	struct store_part parts[4] = {
+	    {.file = "rank-0.img", .bytes = 1, .replicas = 2},
+	    {.file = "rank-1.img", .bytes = 2, .replicas = 1},
+	    {.file = "rank-2.img", .bytes = 3, .replicas = 2},
+	    {.exit_status = 0},
+	};
+	struct store_manifest m = {.job = "prog.123",
+				   .id = 7,
+				   .nranks = 4,
+				   .degree = 2,
+				   .mpi = true,
+				   .program = "/usr/bin/prog",
+				   .cwd = "/",
+				   .argv = argv_of_job,
+				   .overhead = 0.01,
+				   .keep = 3,
+				   .parts = parts};
+	return store_manifest_print(&m);
+}
+
+static void each_replica_has_its_part(void **state)
+{
+	char *text = replicas_manifest();
+	struct store_manifest m;
+	struct error err;
+	uint32_t part;
+
+	assert_int_equal(store_manifest_parse(text, strlen(text), &m, &err), HALE_OK);
+	assert_int_equal(m.nranks, 4);
+	assert_int_equal(m.degree, 2);
+	assert_string_equal(m.parts[2].file, "rank-2.img");
+	assert_int_equal(m.parts[2].replicas, 2);
+	assert_int_equal(m.parts[1].replicas, 1);
+	assert_string_equal(m.parts[3].file, "");
+	assert_true(store_part_of_image(&m, 2, &part) && part == 2);
+	assert_true(store_part_of_image(&m, 1, &part) && part == 1);
+	assert_false(store_part_of_image(&m, 3, &part));
+	assert_false(store_part_of_image(&m, 4, &part));
 	store_manifest_fini(&m);
 	free(text);
 }
@@ -172,11 +218,48 @@ static void contents_that_make_no_sense_are_refused(void **state)
 	    {"\"hale checkpoint\"", "\"something\""},
 	    {"\"rank\":1", "\"rank\":0"},
 	    {"\"keep\":3", "\"keep\":-3"},
+	    {"\"keep\":3", "\"keep\":0"},
+	    {"\"overhead\":0.03", "\"overhead\":0.6"},
+	    {"\"ckpt_every\":2.5", "\"ckpt_every\":-1"},
+	    {"\"compress\":1", "\"compress\":3"},
+	    {"\"/local/node1/prog.123/node1\"", "\"node1\""},
+	    {"\"/local/node1/prog.123/node1\"", "\"/a:b\""},
+	    {"\"/local/%n\"", "\"local\""},
+	    {"\"on\":[0,1]", "\"on\":[0,2]"},
+	    {"\"on\":[0,1]", "\"on\":[]"},
+	    {"[0,77,0]", "[0,77]"},
+	    {"[0,77,0]", "[0,-77,0]"},
+	    {"\"ended\":3", "\"ended\":-3"},
 	    {"\"prog.123\"", "\"../x\""},
 	};
 
 	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
 		char *text = full_manifest();
+		struct store_manifest m;
+		struct error err;
+
+		replace(&text, changes[i][0], changes[i][1]);
+		assert_int_equal(store_manifest_parse(text, strlen(text), &m, &err),
+				 HALE_ERR_IMAGE_CORRUPT);
+		free(text);
+	}
+}
+
+static void replicas_that_make_no_sense_are_refused(void **state)
+{
+	static const char *const changes[][2] = {
+	    {"\"rank\":1,\"slot\":0", "\"rank\":0,\"slot\":1"}, /* twice, and rank 1 never */
+	    {"\"rank\":1,\"slot\":0", "\"rank\":2,\"slot\":0"},
+	    {"\"rank\":1,\"slot\":0", "\"rank\":1,\"slot\":2"},
+	    {"\"slot\":1,\"replicas\":2", "\"slot\":1,\"replicas\":3"},
+	    {"\"slot\":1,\"replicas\":2", "\"slot\":1,\"replicas\":0"},
+	    {"\"degree\":2", "\"degree\":1"},
+	    {"\"degree\":2", "\"degree\":17"},
+	    {"\"degree\":2", "\"degree\":2,\"shadows\":3"},
+	};
+
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+		char *text = replicas_manifest();
 		struct store_manifest m;
 		struct error err;
 
@@ -208,9 +291,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(what_is_written_is_read_back),
+	    cmocka_unit_test(each_replica_has_its_part),
 	    cmocka_unit_test(every_truncation_is_refused),
 	    cmocka_unit_test(every_changed_byte_is_survived),
 	    cmocka_unit_test(contents_that_make_no_sense_are_refused),
+	    cmocka_unit_test(replicas_that_make_no_sense_are_refused),
 	    cmocka_unit_test(a_newer_version_is_said_to_be_newer),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

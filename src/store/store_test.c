@@ -128,6 +128,91 @@ static void ids_are_listed_in_their_order(void **state)
 	ASSERT_IDS(f, 9, 10, 11);
 }
 
+static void other_names_are_no_checkpoints(void **state)
+{
+	static const char *const names[] = {"4294967295", "4294967296", "12x", "0", "01", "-1"};
+	struct store_fixture *f = *state;
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), "%.60s/job.1/%s", f->dir, names[i]);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	ASSERT_IDS(f, 4294967295);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		snprintf(path, sizeof(path), "%.60s/job.1/%s", f->dir, names[i]);
+		assert_int_equal(rmdir(path), 0);
+	}
+}
+
+/* Whether bytes are synced or not: what could not be written is no checkpoint. */
+static void without_its_manifest_it_does_not_count(void **state)
+{
+	struct store_fixture *f = *state;
+	struct store_part part = {.exit_status = 0};
+	struct store_manifest m = {.job = "job.1",
+				   .id = 1,
+				   .nranks = 1,
+				   .program = "/bin/prog",
+				   .cwd = "/",
+				   .argv = (char *[]){"prog", NULL},
+				   .keep = 2,
+				   .parts = &part};
+	char path[PATH_MAX];
+	struct error err;
+	uint32_t *ids;
+
+	for (int sync = 0; sync < 2; sync++) {
+		f->store.sync = sync;
+		assert_int_equal(store_begin(&f->store, 1, path, &err), HALE_OK);
+		strncat(path, "/manifest.json", sizeof(path) - strlen(path) - 1);
+		assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0); /* in the way */
+		assert_int_equal(store_commit(&f->store, &m, &err), HALE_ERR_STORE);
+		assert_int_equal(store_list(f->store.job_folder, &ids), 0);
+		free(ids);
+		store_sweep(f->store.job_folder);
+		assert_int_equal(checkpoint(f, 2, 0), HALE_OK);
+		store_remove(&f->store, 2);
+	}
+}
+
+static void a_name_is_claimed_once(void **state)
+{
+	struct store_fixture *f = *state;
+	char path[PATH_MAX], deep[PATH_MAX];
+	struct error err;
+
+	snprintf(deep, sizeof(deep), "%s/a/b", f->dir);
+	assert_int_equal(store_claim(deep, "job.2", &err), HALE_OK);
+	assert_int_equal(store_claim(deep, "job.2", &err), HALE_ERR_STORE);
+	assert_non_null(strstr(err.text, "another job of the same name"));
+	assert_int_equal(store_claim(deep, "job.3", &err), HALE_OK);
+	snprintf(path, sizeof(path), "%s/a/b/job.3", f->dir);
+	store_unmake_folders(path, strlen(deep));
+	snprintf(path, sizeof(path), "%s/a/b/job.2", f->dir);
+	store_unmake_folders(path, strlen(f->dir));
+	assert_int_equal(store_there(path), strlen(f->dir));
+}
+
+static void a_place_is_tried_without_a_trace(void **state)
+{
+	struct store_fixture *f = *state;
+	char path[PATH_MAX];
+	struct error err;
+
+	assert_int_equal(store_probe(f->dir, "job.2", &err), HALE_OK);
+	snprintf(path, sizeof(path), "%s/a/b", f->dir);
+	assert_int_equal(store_probe(path, "job.2", &err), HALE_OK);
+	assert_int_equal(store_there(path), strlen(f->dir));
+	snprintf(path, sizeof(path), "%s/job.2", f->dir);
+	assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0); /* in the way */
+	assert_int_equal(store_probe(f->dir, "job.2", &err), HALE_ERR_STORE);
+	assert_non_null(strstr(err.text, "is no folder"));
+	assert_int_equal(store_probe(path, "job.2", &err), HALE_ERR_STORE);
+	unlink(path);
+	assert_int_equal(store_probe("/proc", "job.2", &err), HALE_ERR_STORE);
+}
+
 static void only_the_newest_are_kept(void **state)
 {
 	struct store_fixture *f = *state;
@@ -304,6 +389,10 @@ int main(void)
 	    WITH_STORE(a_checkpoint_counts_once_it_is_committed),
 	    WITH_STORE(folders_are_private),
 	    WITH_STORE(ids_are_listed_in_their_order),
+	    WITH_STORE(other_names_are_no_checkpoints),
+	    WITH_STORE(without_its_manifest_it_does_not_count),
+	    WITH_STORE(a_name_is_claimed_once),
+	    WITH_STORE(a_place_is_tried_without_a_trace),
 	    WITH_STORE(only_the_newest_are_kept),
 	    WITH_STORE(what_a_kept_one_stands_on_is_kept),
 	    WITH_STORE(a_chain_with_a_hole_is_refused),
