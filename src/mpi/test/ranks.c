@@ -30,13 +30,20 @@ void ranks_require_class(const char *file, int line, const char *what, int rc, i
 
 void ranks_start(int n, int *argc, char ***argv)
 {
-	char self[4096], number[16];
+	ranks_start_on(n, 1, argc, argv);
+}
+
+void ranks_start_on(int n, int nodes, int *argc, char ***argv)
+{
+	char self[4096], number[16], on[16];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (!getenv("HALE_AGENT") && *argc > 1 && len > 0) {
 		self[len] = '\0';
 		snprintf(number, sizeof(number), "%d", n);
-		execl((*argv)[1], "hale", "run", "-n", number, "--no-events", "--", self, NULL);
+		snprintf(on, sizeof(on), "%d", nodes);
+		execl((*argv)[1], "hale", "run", "-n", number, "--nodes", on, "--no-events", "--",
+		      self, NULL);
 		perror((*argv)[1]);
 		_exit(1);
 	}

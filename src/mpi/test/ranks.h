@@ -31,6 +31,8 @@ void ranks_require_class(const char *file, int line, const char *what, int rc, i
 
 /* First in main: in the process that meson starts it does not return. hale is argv[1]. */
 void ranks_start(int n, int *argc, char ***argv);
+/* The same on so many nodes, all of them on this machine. */
+void ranks_start_on(int n, int nodes, int *argc, char ***argv);
 /* Last: the exit status. */
 int ranks_run(const struct CMUnitTest *tests, size_t count);
 
