@@ -271,24 +271,29 @@ static void the_shared_pointer_is_one_for_all(void **state)
 	MPI_File_close(&f);
 }
 
-static void the_size_is_what_was_asked_for(void **state)
+/* On all ranks, before one of them changes it again. */
+static void size_is(MPI_File f, MPI_Offset wanted)
 {
 	MPI_Offset size;
+
+	REQUIRE_CLASS(MPI_File_get_size(f, &size), MPI_SUCCESS);
+	REQUIRE(size == wanted);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void the_size_is_what_was_asked_for(void **state)
+{
 	MPI_File f = file_new();
 	int one = 1;
 
 	REQUIRE_CLASS(MPI_File_set_size(f, 100), MPI_SUCCESS);
-	MPI_File_get_size(f, &size);
-	REQUIRE(size == 100);
+	size_is(f, 100);
 	REQUIRE_CLASS(MPI_File_set_size(f, 100 + me), MPI_ERR_ARG);
 	REQUIRE_CLASS(MPI_File_preallocate(f, 5000 + me), MPI_ERR_ARG);
 	REQUIRE_CLASS(MPI_File_preallocate(f, 5000), MPI_SUCCESS);
-	MPI_File_get_size(f, &size);
-	REQUIRE(size == 5000);
-	MPI_Barrier(MPI_COMM_WORLD);
+	size_is(f, 5000);
 	REQUIRE_CLASS(MPI_File_preallocate(f, 10), MPI_SUCCESS); /* it never shrinks */
-	MPI_File_get_size(f, &size);
-	REQUIRE(size == 5000);
+	size_is(f, 5000);
 	REQUIRE_CLASS(MPI_File_set_size(f, 8), MPI_SUCCESS);
 	MPI_File_close(&f);
 	f = file_open(MPI_MODE_RDWR | MPI_MODE_APPEND, MPI_INFO_NULL);
