@@ -146,6 +146,20 @@ static void the_best_comes_first(void **state)
 		    choice(all, count, "checkpoints")->loss.value > 1);
 }
 
+/* A pair that has lost one needs luck until the end, or a copy of the other one. */
+static void copies_save_what_pairs_alone_lose(void **state)
+{
+	const double year = 365 * 86400.0;
+	struct advise_measure m = measure();
+	struct advise_choice all[ADVISE_CHOICES_MAX];
+	struct advise_machine k = machine(1e4, 5 * year);
+	size_t count;
+
+	assert_int_equal(advise_choose(&m, &k, false, all, &count, NULL), HALE_OK);
+	assert_true(choice(all, count, "2x")->time_s.value >
+		    1.05 * choice(all, count, "2x + clone")->time_s.value);
+}
+
 /* Between none and all twice, in time and in nodes; ranks that the program has. */
 static void some_ranks_twice_lie_between(void **state)
 {
@@ -276,6 +290,7 @@ int main(void)
 	    cmocka_unit_test(the_formula_is_the_mean_of_runs),
 	    cmocka_unit_test(intervals_are_said_in_two_digits_that_read_back),
 	    cmocka_unit_test(the_best_comes_first),
+	    cmocka_unit_test(copies_save_what_pairs_alone_lose),
 	    cmocka_unit_test(some_ranks_twice_lie_between),
 	    cmocka_unit_test(audits_cost_a_part_of_replicas),
 	    cmocka_unit_test(limits_of_power_are_kept),

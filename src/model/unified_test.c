@@ -140,10 +140,15 @@ static void task_rates_add_up(void **state)
 	t.overlap = 0;
 	assert_int_equal(model_task_waste(&t, 1e-3, &w, NULL), HALE_OK);
 	assert_near(w, 0, 0);
+	t = (struct model_task_level){.overlap = 1, .ckpt = 1};
+	assert_int_equal(model_task_waste(&t, 0, &w, NULL), HALE_OK); /* all of the time */
+	assert_near(w, 1, 0);
+	t.log = 1e-6;
+	assert_int_equal(model_task_waste(&t, 0, &w, &err), HALE_ERR_ARGUMENT);
+	assert_non_null(strstr(err.text, "more than all of it"));
 	t.overlap = 2;
 	assert_int_equal(model_task_waste(&t, 1e-3, &w, &err), HALE_ERR_ARGUMENT);
-	t.overlap = 1;
-	t.no_send = 30;
+	t = (struct model_task_level){.overlap = 1, .rework = 20, .no_send = 30};
 	assert_int_equal(model_task_waste(&t, 1e-3, &w, &err), HALE_ERR_ARGUMENT);
 	assert_non_null(strstr(err.text, "not repeated"));
 }

@@ -40,8 +40,6 @@ static void start(struct sim_world *w, uint32_t run)
 	w->lost_count = w->lost_soft = w->lost_first = 0;
 	w->lost = w->lost_base;
 	w->lost_slot = w->lost_slot_base;
-	w->kill_count = 0;
-	w->need = POLICY_LOCAL;
 	w->repair_first = w->repair_count = 0;
 	w->replaced = w->repaired = 0;
 	w->now_s = w->left_s = w->stall_s = w->work_s = 0;
