@@ -6,7 +6,8 @@
 
 A room is a folder of src/. A mutant is drawn by the seed from the room's code, built in a copy of the
 tree, and given to the unit tests that stand in the room, or else those that compile the changed file. A mutant without
-an effect (the same machine code) does not count. Each mutant is a line: noticed, and by which test,
+an effect (the same machine code) does not count. Of the job's own code, what unit tests do not notice is
+given to the simulation of head and agents, too. Each mutant is a line: noticed, and by which test,
 or MISSED, with the change. The last line is "N of M mutants noticed". Exit status 1: fewer than
 --at-least percent.
 """
@@ -21,6 +22,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -32,6 +34,8 @@ OPERATORS = [
     (r"(?<=[(\s])!(?=[a-z(])", ""), (r"(?<= = )0(?=;)", "1"), (r"(?<=return )0(?=;)", "1"),
 ]
 CONDITION = re.compile(r"\bif \((.*)\)( \{)?$")
+SIMULATE = "tests/simulate/hale-simulate"
+OTHERS = 3 # tests of other rooms that a file is given to, the smallest ones
 CALL = re.compile(r"^\t+[a-z]\w*\([^;{}]*\);$")
 
 
@@ -71,9 +75,11 @@ def run(argv, limit, **more):
         out, _ = p.communicate(timeout=limit)
         return p.returncode, out
     except subprocess.TimeoutExpired:
-        os.killpg(p.pid, 9)
-        p.communicate()
         return None, ""
+    finally:
+        if p.returncode is None: # Ctrl-C, too
+            os.killpg(p.pid, 9)
+            p.communicate()
 
 
 class Copy:
@@ -108,9 +114,12 @@ class Copy:
             t["programs"] = [programs[i] for i in t["depends"] if i in programs]
         self.shipped = {os.path.relpath(s, self.tree) for t in self.targets if t["filename"][0] not in self.tests
                         for g in t["target_sources"] for s in g.get("sources", [])}
-        self.of_mpi = {os.path.relpath(s, self.tree) for t in self.targets if t["name"] == "mpi_core"
-                       for g in t["target_sources"] for s in g.get("sources", [])}
+        self.of_mpi, self.simulated = self.sources_of("mpi_core"), self.sources_of("hale_job", "hale_policy")
         self.commands = json.load(open(os.path.join(self.build, "compile_commands.json")))
+
+    def sources_of(self, *names):
+        return {os.path.relpath(s, self.tree) for t in self.targets if t["name"] in names
+                for g in t["target_sources"] for s in g.get("sources", [])}
 
     def must(self, argv):
         status, out = run(argv, 3600)
@@ -119,7 +128,7 @@ class Copy:
 
     def tests_of(self, room, path):
         """(name, command, programs) of the tests that stand in the room; if none of these compiles the file,
-        others that do."""
+        a few others that do."""
         own, others, compiled = [], [], False
         for target in self.targets:
             test = self.tests.get(target["filename"][0])
@@ -133,7 +142,7 @@ class Copy:
                 compiled |= path in sources
             elif path in sources:
                 others.append(what)
-        found = sorted(own if compiled else own + others)
+        found = sorted(own if compiled else own + sorted(others)[:OTHERS])
         if not found and path in self.of_mpi: # programs of MPI with the whole library
             found = sorted((0, 0, t["name"], t["cmd"], t["programs"]) for t in self.tests.values()
                            if "hale:ranks" in t["suite"])
@@ -168,8 +177,8 @@ def draw(copy, rooms, seed):
         yield room, path, number, line, rng.choice(changes(line))
 
 
-def judge(copy, room, path, limit):
-    """Which test notices; '' when none does, None when there is none."""
+def judge(copy, room, path, limit, usual):
+    """Which test notices; '' when none does, None when there is none. usual: seconds that tests have taken unchanged."""
     tests = copy.tests_of(room, path)
     if not tests:
         return None
@@ -177,18 +186,31 @@ def judge(copy, room, path, limit):
         status, out = run(["ninja", "-C", copy.build, *programs], 600)
         if status != 0:
             return "the compiler"
-        status, out = run(cmd, limit, cwd=copy.build)
+        begun = time.monotonic()
+        status, out = run(cmd, max(limit, 4 * usual.get(name, limit)), cwd=copy.build)
         if status != 0:
             failed = re.search(r"^\[  FAILED  \] (\w+)", out, re.M)
             return f"{name}: {failed[1] if failed else 'does not end' if status is None else f'status {status}'}"
+        usual.setdefault(name, time.monotonic() - begun)
     return ""
+
+
+def simulate(copy, path, schedules, limit):
+    """What the simulation of head and agents says, where it has the file: '' nothing, None it has it not."""
+    if not schedules or path not in copy.simulated:
+        return None
+    if run(["ninja", "-C", copy.build, SIMULATE], 900)[0] != 0:
+        return "the compiler"
+    status, out = run([os.path.join(copy.build, SIMULATE), "--seed", "1", "--runs", str(schedules)], limit)
+    return "" if status == 0 else f"the simulation: {'does not end' if status is None else 'a schedule goes wrong'}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=30)
-    parser.add_argument("--limit", type=float, default=60, help="seconds for one test")
+    parser.add_argument("--limit", type=float, default=60, help="seconds for one test, or four times what it takes unchanged")
+    parser.add_argument("--schedules", type=int, default=500, help="of the simulation, where unit tests notice nothing")
     parser.add_argument("--at-least", type=float, default=0, help="percent")
     parser.add_argument("--work", default=os.path.join(ROOT, "build-mutate"))
     parser.add_argument("rooms", nargs="+")
@@ -198,7 +220,7 @@ def main():
             parser.error(f"src/{room} is no folder")
     copy = Copy(args.work)
     tried = noticed = 0
-    plain, sound = {}, set()
+    plain, sound, usual = {}, set(), {}
     for room, path, number, line, other in draw(copy, args.rooms, args.seed):
         if tried == args.count:
             break
@@ -207,7 +229,7 @@ def main():
         if path not in plain:
             plain[path] = copy.object_of(path)
             names = tuple(name for name, _, _ in copy.tests_of(room, path))
-            why = "" if names in sound else judge(copy, room, path, args.limit)
+            why = "" if names in sound else judge(copy, room, path, args.limit, usual)
             if why:
                 sys.exit(f"{path}: its tests fail without any change: {why}")
             sound.add(names)
@@ -217,7 +239,10 @@ def main():
         try:
             if copy.object_of(path) in (None, plain[path]):
                 continue
-            why = judge(copy, room, path, args.limit)
+            why = judge(copy, room, path, args.limit, usual)
+            if not why:
+                said = simulate(copy, path, args.schedules, args.limit)
+                why = why if said is None else said
         finally:
             open(full, "w").write(text)
         tried += 1
