@@ -143,9 +143,9 @@ class Copy:
             elif path in sources:
                 others.append(what)
         found = sorted(own if compiled else own + sorted(others)[:OTHERS])
-        if not found and path in self.of_mpi: # programs of MPI with the whole library
-            found = sorted((0, 0, t["name"], t["cmd"], t["programs"]) for t in self.tests.values()
-                           if "hale:ranks" in t["suite"])
+        if not compiled and not others and path in self.of_mpi: # programs of MPI with the whole library
+            found += sorted((0, 0, t["name"], t["cmd"], t["programs"]) for t in self.tests.values()
+                            if "hale:ranks" in t["suite"] and (t["name"], t["cmd"]) not in [w[2:4] for w in found])
         return [what[2:] for what in found]
 
     def object_of(self, path):
