@@ -9,7 +9,8 @@
 #include "base/procstat.h"
 #include "top/top.h"
 
-static bool read_proc(pid_t pid, const char *name, char *text, size_t size)
+/* How many bytes; 0: none, or there is no such process. */
+static size_t read_proc(pid_t pid, const char *name, char *text, size_t size)
 {
 	char path[64];
 	ssize_t n;
@@ -18,11 +19,12 @@ static bool read_proc(pid_t pid, const char *name, char *text, size_t size)
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return false;
+		return 0;
 	n = read(fd, text, size - 1);
 	close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	return n > 0;
+	n = n > 0 ? n : 0;
+	text[n] = '\0';
+	return (size_t)n;
 }
 
 /* seconds: of the processor, so far. */
@@ -105,8 +107,8 @@ static void copy_fields(FILE *f, const char *status)
 char *top_local_describe(pid_t pid)
 {
 	char text[4096], *out = NULL;
-	size_t len;
-	FILE *f = open_memstream(&out, &len);
+	size_t written, len;
+	FILE *f = open_memstream(&out, &written);
 
 	if (!f)
 		return NULL;
@@ -120,8 +122,9 @@ char *top_local_describe(pid_t pid)
 		fprintf(f, "waits in the kernel:\t%s\n", strcmp(text, "0") == 0 ? "no" : text);
 	if (read_proc(pid, "syscall", text, sizeof(text)))
 		fprintf(f, "system call:\t%.*s\n", (int)strcspn(text, " \n"), text);
-	if (read_proc(pid, "cmdline", text, 1024)) {
-		for (size_t i = 0; text[i] || text[i + 1]; i++)
+	len = read_proc(pid, "cmdline", text, 1024);
+	if (len > 0) {
+		for (size_t i = 0; i + 1 < len; i++) /* each argument ends with a NUL */
 			if (!text[i])
 				text[i] = ' ';
 		fprintf(f, "command:\t%s\n", text);
