@@ -151,6 +151,45 @@ def before_the_first_checkpoint_the_job_starts_from_the_beginning(s):
 
 
 @test
+def a_job_whose_program_was_built_anew_does_not_begin_again_with_that(s):
+    """It would print the rest of another program's output behind its own, and end well."""
+    exe = s.compile("steps")
+    shutil.copy2(exe, s.path("kept"))
+    job = s.hale_start(2, exe, "200", "20", options=["--ckpt-every", "1h"])
+    pids = job.ranks(2)
+    job.until_output(r"rank 0 step 10 ")
+    path = job.checkpoint()
+    os.unlink(exe)
+    shutil.copy("/bin/true", exe)
+    os.kill(pids[1], signal.SIGKILL)
+    r = job.wait()
+    expect(r.status == EXIT_UNRECOVERED, r)
+    expect("steps' is another program than the one that it began with" in r.err, r)
+    os.replace(s.path("kept"), exe)
+    rest = s.hale("restart", path)
+    expect(rest.status == 0 and "rank 0 step 199 " in rest.out, rest)
+
+
+@test
+def the_next_head_knows_the_program_that_the_job_began_with(s):
+    exe = s.compile("steps")
+    one = s.hale_start(2, exe, "0", "20", options=["--ckpt-every", "1h", "--head-grace", "1min"])
+    pids = one.ranks(2)
+    name = one.id()
+    one.until_output(r"rank 0 step 10 ")
+    os.unlink(exe)
+    shutil.copy("/bin/true", exe)
+    one.kill()
+    one.wait()
+    two = s.start(HALE, "attach", name)
+    two.until_says("has a head again")
+    os.kill(pids[1], signal.SIGKILL)
+    r = two.wait()
+    expect(r.status == EXIT_UNRECOVERED, r)
+    expect("steps' is another program than the one that it began with" in r.err, r)
+
+
+@test
 def a_job_that_takes_no_checkpoints_ends_and_says_why(s):
     exe = s.compile("steps")
     job = s.hale_start(3, exe, "0", "20", options=["--report", "report.json"])

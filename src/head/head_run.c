@@ -427,6 +427,7 @@ void head_begin(struct head *h)
 	replicas_say_placement(h);
 	levels_begin(h);
 	recover_files_begin(h);
+	recover_program_note(h);
 	if (start->manifest)
 		requeue_begin_output(h, start->job_folder);
 	if (start->manifest)

@@ -2,7 +2,8 @@
 /* links: src/head/control/control_serve.c src/head/control/control_metrics.c
  * src/control/control_client.c src/wire/session/loop.c src/launch/options_fault.c
  * src/head/faults/inject.c src/node/task_settings.c src/head/failover/succession_read.c
- * src/head/failover/succession_replicas.c src/wire/attach/head_record.c src/report/report.c
+ * src/head/failover/succession_replicas.c src/head/recovery/recover_program.c
+ * src/wire/attach/head_record.c src/report/report.c
  * src/report/report_events.c src/report/report_nodes.c src/report/report_profile.c
  * src/report/report_shadows.c src/report/report_audit.c src/report/report_replicas.c
  * src/head/job/job_audit.c src/head/job/job_energy.c src/head/job/job_shadows.c src/policy/energy.c

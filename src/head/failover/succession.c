@@ -229,6 +229,7 @@ static void put_all(struct json_out *j, struct head *h)
 	json_uint(j, "last_id", h->ckpt.id);
 	json_bool(j, "ckpt_asked_for", h->ckpt.timed.asked_for);
 	json_string(j, "program", h->program->path);
+	recover_program_put(h, j);
 	json_bool(j, "elf", h->program->elf);
 	json_string(j, "unprotected", h->program->unprotected);
 	json_string(j, "runtime", h->program->runtime);

@@ -213,6 +213,7 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 	h->node_set.laid_out = h->node_set.generation > 0;
 	h->generation = (uint32_t)number(doc, "last_generation");
 	h->recovery.target = (uint32_t)number(doc, "target");
+	recover_program_restore(h, doc);
 	snprintf(h->recovery.folder, sizeof(h->recovery.folder), "%s",
 		 json_text(json_get(doc, "recovery_folder"), ""));
 	h->recovery.skip.above = (uint32_t)number(doc, "skip_above");

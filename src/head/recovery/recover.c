@@ -167,6 +167,17 @@ static void give_up(struct head *h)
 	head_end(h, EXIT_UNRECOVERED);
 }
 
+/* Before files go back to what they were then. */
+static void refuse_beginning(struct head *h)
+{
+	head_say(h,
+		 "the job ends: '%s' is another program than the one that it began with, so it "
+		 "can't start again from its beginning; with the old one in its place a "
+		 "checkpoint of it can be restored",
+		 h->program->path);
+	head_end(h, EXIT_UNRECOVERED);
+}
+
 void recover_refuse(struct head *h, const char *fmt, ...)
 {
 	struct recovery *v = &h->recovery;
@@ -471,6 +482,8 @@ void recover_start(struct head *h)
 	}
 	if (v->target == 0 && !recover_has_beginning(h))
 		give_up(h);
+	else if (v->target == 0 && recover_program_changed(h))
+		refuse_beginning(h);
 	else if (!recover_files_wait(h)) {
 		if (v->target == 0)
 			say_beginning(h);

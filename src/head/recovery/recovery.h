@@ -9,7 +9,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/error.h"
+#include "base/json.h"
 #include "head/job/child_task.h"
+#include "image/frame.h"
 #include "policy/recovery.h"
 #include "store/store.h"
 #include "wire/session/loop.h"
@@ -50,6 +52,8 @@ struct recovery {
 	double began;
 	bool anew; /* ranks go back to the beginning, and have not all been heard of yet */
 	struct loop_timer deadline;
+	bool program_known;
+	struct file_stamp program; /* when the job began, if known */
 	struct recovery_check check;
 	struct recovery_files files;
 };
@@ -91,6 +95,13 @@ bool recover_files_wait(struct head *h);
 bool recover_files_child(struct head *h, pid_t pid);
 /* Drops what no checkpoint needs of the journal. True: there was such, to be swept. */
 bool recover_files_drop(struct head *h);
+
+/* recover_program.c: the program's file, as it was when the job began: noted, compared with that of
+ * now, and handed on to the next head. */
+void recover_program_note(struct head *h);
+bool recover_program_changed(const struct head *h);
+void recover_program_put(const struct head *h, struct json_out *j);
+void recover_program_restore(struct head *h, const struct json_value *doc);
 
 /* recover_check.c: after a lazy restart the images are verified while the job runs; no checkpoint
  * is taken meanwhile. A bad one is JOB_DAMAGED. */
