@@ -66,6 +66,12 @@ def agents_killed_one_after_the_other_do_not_cost_the_lease(s):
     return simulate(s, "--seed", 7693, "--kinds", "kill-agent")
 
 
+@test
+def a_rank_that_ends_while_it_is_looked_at_is_not_taken_for_another_program(s):
+    """Its node's supervisor was killed: the checkpoint was refused, as hale's library was not in the program."""
+    return simulate(s, "--seed", 31003974, "--kinds", "kill-both,kill-head")
+
+
 def piece(number, schedules):
     def faults(s):
         return simulate(s, "--seed", SEED * 1000000 + number * schedules, "--runs", schedules)

@@ -159,7 +159,11 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 		return error_set(err, HALE_ERR_AGAIN,
 				 "%s is becoming the program that MPI_Comm_spawn asked for",
 				 process_named(a, rank, name));
-	if (!hears && !agent_hears(thread))
+	hears = hears || agent_hears(thread);
+	if (!hears && !agent_thread_of(a->ranks[rank].member))
+		return error_set(err, HALE_ERR_STATE, "%s has just ended",
+				 process_named(a, rank, name));
+	if (!hears)
 		return error_set(
 		    err, status,
 		    "%s can't be captured: hale's library is not in the program that "
