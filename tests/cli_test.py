@@ -3,6 +3,7 @@
 """`hale run` as a launcher, and the commands around it."""
 
 from lib import *
+from lib import LIMIT, WAIT
 from steps_parts import end, until_told
 
 
@@ -45,6 +46,55 @@ def a_job_goes_on_unread_when_told_to(s):
             expect(s.read(f"{done}.{rank}") == "whole\n", r)
     r = s.hale_run(1, "true", options=["--on-closed-output", "wait"])
     expect(r.status == EXIT_USAGE and "--on-closed-output takes end" in r.err, r)
+
+
+def read_all(fd):
+    """Of a terminal, until nobody has it open any more."""
+    got = b""
+    while True:
+        try:
+            more = os.read(fd, 65536)
+        except OSError:
+            return got.decode()
+        if not more:
+            return got.decode()
+        got += more
+
+
+@test
+def nobody_waits_for_a_terminal_that_stands_still(s):
+    """hale did, in the midst of a write: it granted no lease any more, and all nodes were lost."""
+    here, terminal = os.openpty()
+    hale = subprocess.Popen([HALE, "run", "-n", "1", "--", PYTHON, "-c", "import os, time\n"
+                             "print('#' * 300000, flush=True)\nopen('printed', 'w').close()\n"
+                             "while not os.path.exists('go'): time.sleep(0.02)\n"],
+                            cwd=s.dir, env=s.env, stdin=subprocess.DEVNULL, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+
+    def answers():
+        r = s.hale("ps", "--json")
+        return r.status == 0 and any(j["pid"] == hale.pid for j in json.loads(r.out)["jobs"] if "pid" in j)
+
+    def until(condition, what):
+        for _ in range(WAIT * 10):
+            if condition():
+                return
+            time.sleep(0.1)
+        hale.kill()
+        raise Failed(f"waited in vain for {what}\n{read_all(here)[-2000:]}")
+
+    try:
+        until(lambda: os.path.exists(s.path("printed")), "all that is printed to be taken")
+        until(answers, "an answer of hale")
+        hale.send_signal(signal.SIGUSR1)  # it has something to say itself, too
+        for _ in range(2):
+            until(answers, "an answer of hale that has something to say")
+        s.write("go", "")
+        out = read_all(here)
+        expect(hale.wait(LIMIT) == 0, out)
+        expect(out.count("#") == 300000 and "hale: no checkpoint: " in out.replace("#", ""), out[-2000:])
+    finally:
+        os.close(here)
 
 
 def install_at(s, name):

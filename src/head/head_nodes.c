@@ -11,6 +11,7 @@
 #include "head/migration/migrate.h"
 #include "head/failover/succession.h"
 #include "head/failover/takeover.h"
+#include "head/output/said.h"
 #include "head/watch/watch.h"
 
 #define LOST_SECONDS 1.0
@@ -189,7 +190,7 @@ static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)
 		break;
 	case PROTO_SAID:
 		if (p->said.len <= sizeof(p->said.text))
-			log_pass(p->said.text, p->said.len);
+			said_line(p->said.text, p->said.len);
 		break;
 	case PROTO_CKPT_ASK:
 		checkpoint_ask(h, rank, (uint32_t)p->plain.value);

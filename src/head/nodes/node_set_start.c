@@ -16,6 +16,7 @@
 #include "base/base.h"
 #include "head/nodes/node_set.h"
 #include "head/nodes/node_set_private.h"
+#include "head/output/said.h"
 
 #define LEAVE_SECONDS  5.0
 #define PASSED_SECONDS 0.03
@@ -305,6 +306,7 @@ hale_status_t node_set_ranks_create(struct node_set *c, struct error *err)
 		c->out[i].output_daemon_gone = output_daemon_gone;
 		output_writer_keep(&c->out[i], c->config.output_daemon, i + 1);
 	}
+	said_begin(c->loop, &c->out[1]);
 	stdin_spool_init(&c->stdin_spool, c->loop, c->config.setup.degree > 1 ? -1 : STDIN_FILENO);
 	c->stdin_spool.send = stdin_spool_send;
 	c->stdin_spool.send_end = stdin_spool_send_end;
@@ -580,6 +582,7 @@ void node_set_destroy(struct node_set *c)
 	node_set_echo_destroy(c);
 	if (c->ranks) {
 		stdin_spool_fini(&c->stdin_spool);
+		said_end();
 		for (int i = 0; i < 2; i++) {
 			if (!c->abandoned)
 				output_writer_flush(&c->out[i]);

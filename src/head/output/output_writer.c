@@ -2,14 +2,31 @@
 #include "head/output/output_writer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/base.h"
 #include "head/output/output_daemon.h"
+
+#define AGAIN_SECONDS 0.05
+
+/* A terminal that polls as writable may have room for one byte; the rest would wait until somebody
+ * looks at it again, however long a connection stands still. Its descriptor is shared with others
+ * and so can't be made not to wait. Opened once more it is ours. */
+static int open_own_terminal(int fd)
+{
+	char path[32];
+
+	if (!isatty(fd))
+		return -1;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
 
 void output_writer_init(struct output_writer *o, struct loop *loop, int fd, const char *name,
 			void (*drained)(void *arg), void *arg)
@@ -23,11 +40,18 @@ void output_writer_init(struct output_writer *o, struct loop *loop, int fd, cons
 	else
 		o->plain_file = S_ISREG(st.st_mode) || S_ISBLK(st.st_mode);
 	o->pipe = !o->broken && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
+	o->terminal = open_own_terminal(fd);
+	if (o->terminal >= 0)
+		o->fd = o->terminal;
 }
 
 void output_writer_fini(struct output_writer *o)
 {
 	loop_remove(o->loop, &o->source);
+	loop_timer_clear(o->loop, &o->again);
+	if (o->terminal >= 0)
+		close(o->terminal);
+	o->terminal = -1;
 	free(o->bytes);
 	o->bytes = NULL;
 	o->begin = o->end = o->cap = 0;
@@ -46,7 +70,7 @@ static void give_up(struct output_writer *o)
 	o->begin = o->end = 0;
 	if (ends_job(o))
 		o->closed(o->arg, o);
-	else if (o->fd != STDERR_FILENO)
+	else if (strcmp(o->name, "stderr") != 0)
 		log_warn("nobody takes the program's %s any more (%s); the job goes on without it",
 			 o->name, strerror(error));
 }
@@ -68,6 +92,8 @@ static bool write_some(struct output_writer *o)
 	if (!o->plain_file && len > PIPE_BUF)
 		len = PIPE_BUF;
 	n = write(o->fd, o->bytes + o->begin, len);
+	/* it polls as writable with room for one byte, and a newline takes two */
+	o->stuck = n < 0 && errno == EAGAIN;
 	if (n < 0 && errno != EINTR && errno != EAGAIN) {
 		give_up(o);
 		return false;
@@ -101,6 +127,7 @@ static bool send_frame(struct output_writer *o)
 
 static void pump(struct output_writer *o)
 {
+	o->stuck = false;
 	while (o->begin < o->end)
 		if (o->output_daemon ? !send_frame(o) : !has_room(o) || !write_some(o))
 			break;
@@ -112,13 +139,33 @@ static void pump(struct output_writer *o)
 	}
 }
 
+static void wait_for_room(struct output_writer *o);
+
 static void ready(void *arg, uint32_t events)
 {
 	struct output_writer *o = arg;
 
 	pump(o);
-	if (o->begin == o->end)
+	wait_for_room(o);
+}
+
+static void ready_again(void *arg)
+{
+	ready(arg, 0);
+}
+
+static void wait_for_room(struct output_writer *o)
+{
+	if (o->begin == o->end || o->stuck)
 		loop_remove(o->loop, &o->source);
+	if (o->begin == o->end)
+		return;
+	if (o->stuck)
+		loop_timer_set(o->loop, &o->again, AGAIN_SECONDS, ready_again, o);
+	else if (o->source.fd < 0)
+		loop_add(o->loop, &o->source,
+			 o->output_daemon ? o->output_daemon->out[o->which - 1] : o->fd, EPOLLOUT,
+			 ready, o);
 }
 
 static bool make_room(struct output_writer *o, size_t len)
@@ -144,10 +191,7 @@ static bool make_room(struct output_writer *o, size_t len)
 static void start(struct output_writer *o)
 {
 	pump(o);
-	if (o->begin < o->end && o->source.fd < 0)
-		loop_add(o->loop, &o->source,
-			 o->output_daemon ? o->output_daemon->out[o->which - 1] : o->fd, EPOLLOUT,
-			 ready, o);
+	wait_for_room(o);
 }
 
 void output_writer_write(struct output_writer *o, const void *bytes, size_t len)
@@ -222,9 +266,10 @@ void output_writer_flush(struct output_writer *o)
 
 		if (poll(&p, 1, -1) != 1)
 			continue;
-		if (!o->output_daemon)
-			write_some(o);
-		else if (!send_frame(o) && o->output_daemon->out[o->which - 1] < 0)
+		if (!o->output_daemon && !write_some(o) && o->stuck)
+			usleep((useconds_t)(AGAIN_SECONDS * 1e6));
+		if (o->output_daemon && !send_frame(o) &&
+		    o->output_daemon->out[o->which - 1] < 0)
 			break;
 	}
 	o->begin = o->end = 0;

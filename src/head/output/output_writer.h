@@ -18,6 +18,9 @@ struct output_writer {
 	const char *name; /* "stdout" */
 	struct loop *loop;
 	struct loop_source source; /* waits for room while there is something to write */
+	struct loop_timer again;   /* … where nobody can be told of it */
+	bool stuck;		   /* what polls as writable has taken nothing */
+	int terminal;		   /* opened by ourselves; -1: it is none, or can't be */
 	bool plain_file;	   /* never makes us wait */
 	bool pipe;		   /* or a socket */
 	bool broken;
