@@ -97,6 +97,33 @@ def nobody_waits_for_a_terminal_that_stands_still(s):
         os.close(here)
 
 
+@test
+def output_waits_for_room_on_a_full_disk(s):
+    """What had no room was dropped for good, with all that came later, and the status was 0."""
+    disk = s.tmpfs("disk", "1m")
+    with open(os.path.join(disk, "filler"), "wb") as f:
+        f.write(b"x" * 800000)
+    job = s.start("/bin/sh", "-c", f"exec '{HALE}' run -n 1 -- {PYTHON} -c \"print('#' * 600000)\" >disk/out")
+    job.until_says("no room for the program's stdout")
+    os.unlink(os.path.join(disk, "filler"))
+    r = job.wait()
+    expect(r.status == 0 and os.path.getsize(os.path.join(disk, "out")) == 600001, r)
+
+
+@test
+def output_that_is_lost_is_no_good_end(s):
+    """A limit on files (ulimit -f) ended hale by SIGXFSZ, and the job with it."""
+    limit = 1 << 30
+    with open(s.path("out"), "wb") as f:
+        f.truncate(limit - 100000)
+    for options, status in ("", EXIT_UNRECOVERED), ("--head-grace 1min", EXIT_UNRECOVERED), \
+            ("--on-closed-output continue", 0):
+        r = s.run("/bin/bash", "-c", f"ulimit -f {limit // 1024}; exec '{HALE}' run -n 1 {options} -- {PYTHON} -c "
+                  "\"print('#' * 300000)\" >>out")
+        expect(r.status == status and "File too large" in r.err, options, r)
+        os.truncate(s.path("out"), limit - 100000)
+
+
 def install_at(s, name):
     """Hale in a folder of that name; its path there."""
     os.mkdir(s.path(name))

@@ -491,8 +491,10 @@ static void end(struct head *h)
 	node_set_destroy(&h->node_set);
 	if (h->succession.superseded || h->node_set.abandoned)
 		output_daemon_leave(&h->output_daemon);
-	else
-		output_daemon_end(&h->output_daemon);
+	else if (!output_daemon_end(&h->output_daemon))
+		h->node_set.output_lost = true;
+	if (h->node_set.output_lost && h->end.status == 0)
+		h->end.status = EXIT_UNRECOVERED;
 	if (!h->node_set.abandoned)
 		succession_end(h);
 	/* nobody is left who writes there */
@@ -576,8 +578,8 @@ int head_run(const struct head_start *start)
 	if ((start->takeover ? begin_again(h, &err) : begin(h, &err)) != HALE_OK)
 		head_cannot_begin(h, &err);
 	loop_run(&h->loop);
-	exit_status = h->end.status;
 	end(h);
+	exit_status = h->end.status;
 	free(h);
 	return exit_status;
 }

@@ -98,13 +98,17 @@ static void signals_ready(void *arg, uint32_t events)
 		take_signal(h, (int)info.ssi_signo);
 }
 
+static void too_large(int sig)
+{
+}
+
 hale_status_t head_signals_start(struct head *h, struct error *err)
 {
+	struct sigaction now;
 	sigset_t set;
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_LEN(taken); i++) {
-		struct sigaction now;
 		/* nohup and background shells ignore some: so do we, and so do the ranks */
 		if (taken[i] != SIGCHLD && sigaction(taken[i], NULL, &now) == 0 &&
 		    now.sa_handler == SIG_IGN)
@@ -113,6 +117,9 @@ hale_status_t head_signals_start(struct head *h, struct error *err)
 	}
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
+	/* a limit on files (ulimit -f) is an error of a write; who is started has what was there */
+	if (sigaction(SIGXFSZ, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+		signal(SIGXFSZ, too_large);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	h->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (h->signals.fd < 0 ||

@@ -292,8 +292,8 @@ static hale_status_t write_beside(struct head *h, char temporary[PATH_MAX], stru
 		status =
 		    error_sys(err, HALE_ERR_STORE,
 			      "cannot write what another head would have to know, '%s'", temporary);
-	if (fd >= 0)
-		close(fd);
+	if (fd >= 0 && close(fd) != 0 && status == HALE_OK) /* as network file systems say it */
+		status = error_sys(err, HALE_ERR_STORE, "cannot write '%s'", temporary);
 	if (status != HALE_OK)
 		unlink(temporary);
 	json_out_fini(&j);
@@ -328,8 +328,11 @@ void succession_save(struct head *h)
 	if (h->succession.takeover && h->state == JOB_STARTING)
 		return;
 	path_of(h, "", path);
-	if (write_beside(h, temporary, &err) == HALE_OK && rename(temporary, path) == 0)
-		return;
+	if (write_beside(h, temporary, &err) == HALE_OK) {
+		if (rename(temporary, path) == 0)
+			return;
+		error_sys(&err, HALE_ERR_STORE, "cannot write '%s'", path);
+	}
 	if (!h->succession.save_failed)
 		log_warn("%s; without it no other head can follow this one", err.text);
 	h->succession.save_failed = true;

@@ -272,6 +272,7 @@ struct node_set {
 	bool let_go; /* GO is said: copies are the ranks, though placement doesn't say so yet */
 	struct node_set_rank *ranks;
 	struct output_writer out[2];
+	bool output_lost; /* known when it is destroyed */
 	struct echoes (*echoes)[2];	/* [ranks], of jobs with replicas; NULL: others */
 	struct stdin_spool stdin_spool; /* hale's stdin, for rank 0 */
 	uint32_t generation;

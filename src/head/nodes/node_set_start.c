@@ -586,6 +586,7 @@ void node_set_destroy(struct node_set *c)
 		for (int i = 0; i < 2; i++) {
 			if (!c->abandoned)
 				output_writer_flush(&c->out[i]);
+			c->output_lost = c->output_lost || c->out[i].lost;
 			output_writer_fini(&c->out[i]);
 		}
 	}

@@ -24,7 +24,7 @@
 #include "head/failover/succession.h"
 #include "wire/session/peer.h"
 
-enum { FIRST_FD = 3, REQUEST_MAX = 256, LAST = -1 };
+enum { FIRST_FD = 3, REQUEST_MAX = 256, LAST = -1, EXIT_LOST = 2 };
 #define BIND_AGAIN_SECONDS 0.02
 #define AFTER_SECONDS	   0.3
 
@@ -87,26 +87,33 @@ void output_daemon_leave(struct output_daemon *k)
 	k->pid = 0;
 }
 
-void output_daemon_end(struct output_daemon *k)
+bool output_daemon_end(struct output_daemon *k)
 {
 	struct output_daemon_packet p = {.bytes = LAST};
+	int status = 0;
 
 	if (k->pid == 0)
-		return;
+		return true;
 	for (int i = 0; i < 2; i++)
 		if (k->out[i] >= 0)
 			send(k->out[i], &p, PACKET_HEAD, MSG_NOSIGNAL);
-	while (waitpid(k->pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	output_daemon_leave(k);
+	return !WIFEXITED(status) || WEXITSTATUS(status) != EXIT_LOST;
 }
 
 /* ---- output ---- */
 
+static bool is_done(const struct output_writer *o)
+{
+	return output_writer_empty(o) || o->full;
+}
+
 static void end_if_done(struct keep *k)
 {
 	if ((k->released || (k->finished[0] && k->finished[1])) && !k->headless &&
-	    output_writer_empty(&k->to[0]) && output_writer_empty(&k->to[1]))
+	    is_done(&k->to[0]) && is_done(&k->to[1]))
 		loop_stop(&k->loop);
 }
 
@@ -397,7 +404,7 @@ static void keep(struct keep *k, const int from[2], int head, int listener)
 	loop_run(&k->loop);
 	for (int i = 0; i < 2; i++)
 		output_writer_flush(&k->to[i]);
-	_exit(0);
+	_exit(k->to[0].lost || k->to[1].lost ? EXIT_LOST : EXIT_SUCCESS);
 }
 
 static void become_output_daemon(const struct output_daemon_config *config, uint64_t (*printed)[2],

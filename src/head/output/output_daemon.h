@@ -44,7 +44,7 @@ enum { OUTPUT_DAEMON_GONE = -1, OUTPUT_DAEMON_UNREAD = -2 };
 int output_daemon_send(struct output_daemon *k, int which, uint32_t rank, uint64_t position,
 		       const void *bytes, size_t len);
 /* The job is over: returns when all is written. */
-void output_daemon_end(struct output_daemon *k);
+bool output_daemon_end(struct output_daemon *k);
 /* Another head has the job: leaves the process to itself. */
 void output_daemon_leave(struct output_daemon *k);
 

@@ -14,6 +14,8 @@
 #include "head/output/output_daemon.h"
 
 #define AGAIN_SECONDS 0.05
+#define FULL_SECONDS  1.0
+#define FULL_AT_END   10.0
 
 /* A terminal that polls as writable may have room for one byte; the rest would wait until somebody
  * looks at it again, however long a connection stands still. Its descriptor is shared with others
@@ -68,11 +70,27 @@ static void give_up(struct output_writer *o)
 
 	o->broken = true;
 	o->begin = o->end = 0;
+	o->full = false;
+	o->lost = o->plain_file && o->policy != CLOSED_CONTINUE;
 	if (ends_job(o))
 		o->closed(o->arg, o);
+	else if (o->lost)
+		log_warn("the rest of the program's %s is lost: %s", o->name, strerror(error));
 	else if (strcmp(o->name, "stderr") != 0)
 		log_warn("nobody takes the program's %s any more (%s); the job goes on without it",
 			 o->name, strerror(error));
+}
+
+/* A disk may have room again, and what is not written until then is missing for good. */
+static bool waits_for_disk(struct output_writer *o)
+{
+	if ((errno != ENOSPC && errno != EDQUOT) || o->policy == CLOSED_CONTINUE)
+		return false;
+	if (!o->full)
+		log_warn("no room for the program's %s (%s): the job waits for some", o->name,
+			 strerror(errno));
+	o->full = o->stuck = true;
+	return true;
 }
 
 static bool has_room(const struct output_writer *o)
@@ -95,11 +113,14 @@ static bool write_some(struct output_writer *o)
 	/* it polls as writable with room for one byte, and a newline takes two */
 	o->stuck = n < 0 && errno == EAGAIN;
 	if (n < 0 && errno != EINTR && errno != EAGAIN) {
-		give_up(o);
+		if (!waits_for_disk(o))
+			give_up(o);
 		return false;
 	}
-	if (n > 0)
+	if (n > 0) {
 		o->begin += (size_t)n;
+		o->full = false;
+	}
 	return n > 0;
 }
 
@@ -161,7 +182,8 @@ static void wait_for_room(struct output_writer *o)
 	if (o->begin == o->end)
 		return;
 	if (o->stuck)
-		loop_timer_set(o->loop, &o->again, AGAIN_SECONDS, ready_again, o);
+		loop_timer_set(o->loop, &o->again, o->full ? FULL_SECONDS : AGAIN_SECONDS,
+			       ready_again, o);
 	else if (o->source.fd < 0)
 		loop_add(o->loop, &o->source,
 			 o->output_daemon ? o->output_daemon->out[o->which - 1] : o->fd, EPOLLOUT,
@@ -259,6 +281,8 @@ bool output_writer_empty(const struct output_writer *o)
 
 void output_writer_flush(struct output_writer *o)
 {
+	double until = clock_seconds() + FULL_AT_END;
+
 	while (o->begin < o->end && !o->broken) {
 		struct pollfd p = {.fd = o->output_daemon ? o->output_daemon->out[o->which - 1]
 							  : o->fd,
@@ -268,6 +292,11 @@ void output_writer_flush(struct output_writer *o)
 			continue;
 		if (!o->output_daemon && !write_some(o) && o->stuck)
 			usleep((useconds_t)(AGAIN_SECONDS * 1e6));
+		if (o->full && clock_seconds() > until) {
+			errno = ENOSPC;
+			o->plain_file = true;
+			give_up(o);
+		}
 		if (o->output_daemon && !send_frame(o) &&
 		    o->output_daemon->out[o->which - 1] < 0)
 			break;

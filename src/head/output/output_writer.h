@@ -20,6 +20,8 @@ struct output_writer {
 	struct loop_source source; /* waits for room while there is something to write */
 	struct loop_timer again;   /* … where nobody can be told of it */
 	bool stuck;		   /* what polls as writable has taken nothing */
+	bool full;		   /* … as there is no room on its disk: that is waited for */
+	bool lost;		   /* what was to be in a file is not, and nobody wanted that */
 	int terminal;		   /* opened by ourselves; -1: it is none, or can't be */
 	bool plain_file;	   /* never makes us wait */
 	bool pipe;		   /* or a socket */
@@ -63,7 +65,7 @@ void output_writer_keep(struct output_writer *o, struct output_daemon *output_da
 void output_writer_keep_on(struct output_writer *o);
 bool output_writer_full(struct output_writer *o);
 bool output_writer_empty(const struct output_writer *o);
-/* Waits until everything is written, or the reader is gone. */
+/* Waits until everything is written, or the reader is gone. A full disk gets 10 s. */
 void output_writer_flush(struct output_writer *o);
 
 #endif
