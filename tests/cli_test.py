@@ -111,6 +111,21 @@ def output_waits_for_room_on_a_full_disk(s):
 
 
 @test
+def input_waits_for_room_on_a_full_disk(s):
+    """Rank 0 was told that its input ends there, and the job ended well, with a part of it."""
+    disk = s.tmpfs("disk", "1m")
+    with open(os.path.join(disk, "filler"), "wb") as f:
+        f.write(b"x" * 800000)
+    given = "".join(f"{i}\n" for i in range(100000))
+    s.write("given", given)
+    job = s.start("/bin/sh", "-c", f"cat given | TMPDIR='{disk}' '{HALE}' run -n 1 -- cat")
+    job.until_says("no room to keep the job's input")
+    os.unlink(os.path.join(disk, "filler"))
+    r = job.wait()
+    expect(r.status == 0 and r.out == given and "goes on: there is room for it again" in r.err, r.err)
+
+
+@test
 def output_that_is_lost_is_no_good_end(s):
     """A limit on files (ulimit -f) ended hale by SIGXFSZ, and the job with it."""
     limit = 1 << 30

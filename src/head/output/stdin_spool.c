@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,8 @@
 #include "base/own.h"
 
 enum { PIECE = 65536 };
+
+#define FULL_SECONDS 1.0
 
 static void pump(struct stdin_spool *f);
 
@@ -40,6 +43,9 @@ void stdin_spool_init(struct stdin_spool *f, struct loop *loop, int source)
 void stdin_spool_fini(struct stdin_spool *f)
 {
 	stdin_spool_close(f);
+	loop_timer_clear(f->loop, &f->again);
+	free(f->rest);
+	f->rest = NULL;
 	loop_remove(f->loop, &f->input);
 	if (f->spool >= 0)
 		close(f->spool);
@@ -84,20 +90,56 @@ static int make_spool(const struct stdin_spool *f)
 	return memfd_create("hale-stdin", MFD_CLOEXEC);
 }
 
-static bool spool_append(struct stdin_spool *f, const char *bytes, size_t len)
+/* So many of the bytes; errno says why not all. */
+static size_t spool_write(struct stdin_spool *f, const char *bytes, size_t len)
 {
+	size_t done = 0;
+
 	if (f->spool < 0)
 		f->spool = make_spool(f);
-	while (len > 0) {
-		ssize_t n = pwrite(f->spool, bytes, len, (off_t)f->spool_end);
-		if (n <= 0) {
-			log_warn("cannot keep the job's input: %m; rank 0 gets no more of it");
-			return false;
-		}
+	while (done < len) {
+		ssize_t n = pwrite(f->spool, bytes + done, len - done, (off_t)f->spool_end);
+		if (n <= 0)
+			break;
 		f->spool_end += (uint64_t)n;
-		bytes += n;
-		len -= (size_t)n;
+		done += (size_t)n;
 	}
+	return done;
+}
+
+static bool spool_append(struct stdin_spool *f, const char *bytes, size_t len)
+{
+	if (spool_write(f, bytes, len) == len)
+		return true;
+	log_warn("cannot keep the job's input: %m; rank 0 gets no more of it");
+	return false;
+}
+
+static void try_again(void *arg)
+{
+	struct stdin_spool *f = arg;
+	size_t done = spool_write(f, f->rest, f->rest_len);
+
+	memmove(f->rest, f->rest + done, f->rest_len - done);
+	f->rest_len -= done;
+	if (f->rest_len > 0)
+		loop_timer_set(f->loop, &f->again, FULL_SECONDS, try_again, f);
+	else
+		log_warn("the job's input goes on: there is room for it again");
+	pump(f);
+}
+
+/* A disk may have room again. To end the input here would be to give the program a part of it. */
+static bool wait_for_disk(struct stdin_spool *f, const char *bytes, size_t len)
+{
+	int error = errno;
+
+	if ((error != ENOSPC && error != EDQUOT) || (!f->rest && !(f->rest = malloc(PIECE))))
+		return false;
+	memcpy(f->rest, bytes, len);
+	f->rest_len = len;
+	log_warn("no room to keep the job's input (%s): rank 0 waits for it", strerror(error));
+	loop_timer_set(f->loop, &f->again, FULL_SECONDS, try_again, f);
 	return true;
 }
 
@@ -167,6 +209,7 @@ static void stop_reading(struct stdin_spool *f)
 static void read_input(struct stdin_spool *f)
 {
 	char buf[PIECE];
+	size_t done;
 	ssize_t n;
 
 	/* in the background of a terminal reading would stop us */
@@ -177,8 +220,15 @@ static void read_input(struct stdin_spool *f)
 	n = read(f->source, buf, sizeof(buf));
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	if (n <= 0 || !spool_append(f, buf, (size_t)n))
+	if (n <= 0) {
 		stop_reading(f);
+		return;
+	}
+	done = spool_write(f, buf, (size_t)n);
+	if (done == (size_t)n || wait_for_disk(f, buf + done, (size_t)n - done))
+		return;
+	log_warn("cannot keep the job's input: %m; rank 0 gets no more of it");
+	stop_reading(f);
 }
 
 static void input_ready(void *arg, uint32_t events)
@@ -186,7 +236,7 @@ static void input_ready(void *arg, uint32_t events)
 	struct stdin_spool *f = arg;
 
 	read_input(f);
-	if (f->at_end || f->fed < f->spool_end) {
+	if (f->at_end || f->rest_len > 0 || f->fed < f->spool_end) {
 		loop_remove(f->loop, &f->input);
 		pump(f);
 	}
@@ -195,7 +245,7 @@ static void input_ready(void *arg, uint32_t events)
 /* Wants more of hale's stdin; true when there is more at once. */
 static bool want_input(struct stdin_spool *f)
 {
-	if (f->source < 0 || f->input.fd >= 0)
+	if (f->source < 0 || f->input.fd >= 0 || f->rest_len > 0)
 		return false;
 	if (loop_add(f->loop, &f->input, f->source, EPOLLIN, input_ready, f))
 		return false;
@@ -214,6 +264,8 @@ static void stdin_spool_some(struct stdin_spool *f)
 	if (want > f->window)
 		want = f->window;
 	n = pread(f->spool, buf, want, (off_t)(f->fed + f->file_start));
+	if (n < 0)
+		log_warn("cannot read the job's input: %m; rank 0 gets no more of it");
 	if (n <= 0) { /* the end of the file that is the input */
 		f->spool_end = f->fed;
 		f->at_end = true;
@@ -287,6 +339,8 @@ static hale_status_t copy_spool(struct stdin_spool *f, uint64_t from, int to, co
 			return error_sys(err, HALE_ERR_STORE, "cannot write '%s'", path);
 		from += (uint64_t)n;
 	}
+	if (write(to, f->rest, f->rest_len) != (ssize_t)f->rest_len)
+		return error_sys(err, HALE_ERR_STORE, "cannot write '%s'", path);
 	return fdatasync(to) == 0 ? HALE_OK
 				  : error_sys(err, HALE_ERR_STORE, "cannot write '%s'", path);
 }
@@ -298,13 +352,13 @@ hale_status_t stdin_spool_save_rest(struct stdin_spool *f, uint64_t position, co
 	int fd;
 
 	*bytes = 0;
-	if (f->is_file || f->spool < 0 || position >= f->spool_end)
+	if (f->is_file || f->spool < 0 || position >= f->spool_end + f->rest_len)
 		return HALE_OK;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return error_sys(err, HALE_ERR_STORE, "cannot write '%s'", path);
 	status = copy_spool(f, position, fd, path, err);
-	*bytes = f->spool_end - position;
+	*bytes = f->spool_end + f->rest_len - position;
 	close(fd);
 	return status;
 }

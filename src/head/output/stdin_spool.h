@@ -32,6 +32,9 @@ struct stdin_spool {
 	uint64_t spool_begin, spool_end, fed;
 	char keep[512]; /* where the spool is to be; "": a file without a name */
 	bool at_end;	/* spool_end is the end of all input */
+	char *rest;	/* what was read and has found no room in the spool yet */
+	size_t rest_len;
+	struct loop_timer again;
 };
 
 /* source: hale's stdin (stays the caller's). send, send_end and arg are the caller's to set. */
