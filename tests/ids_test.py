@@ -47,4 +47,62 @@ def a_python_loop_and_its_threads_keep_their_ids_over_two_rollbacks(s):
         expect(r.out == "begun\nthe same\n", r)
 
 
+# A process with an id that was asked for, of a group of its own, which nobody here has to wait for.
+STRANGER = """
+import ctypes, os, signal, sys
+id = (ctypes.c_int32 * 1)(int(sys.argv[1]))
+args = (ctypes.c_uint64 * 11)(0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(id), 1, 0)
+if ctypes.CDLL(None).syscall(435, args, ctypes.sizeof(args)) == 0:
+    os.setsid()
+    for fd in range(3):
+        os.dup2(os.open(os.devnull, os.O_RDWR), fd)
+    os.execvp("sleep", ["sleep", "600"])
+"""
+
+
+def supervisor_of(job):
+    for p in children(job.pid):
+        try:
+            with open(f"/proc/{p}/comm") as f:
+                if f.read().strip() == "hale-supervisor":
+                    return p
+        except OSError:  # a command of the rank's shell that has ended
+            pass
+    raise Failed("the job has no supervisor")
+
+
+@test
+def who_has_the_id_of_a_rank_that_has_ended_is_left_alone(s):
+    """Ids come again in long jobs. The new one's group was killed with the job, which waited for its end, too."""
+    if not ids_allowed():
+        skip("no right to choose an id")
+    for end in "well", "by a signal", "without its head", "without its supervisor":
+        for name in "id", "go":
+            if os.path.exists(s.path(name)):
+                os.unlink(s.path(name))
+        job = s.hale_start(2, "/bin/sh", "-c", "[ $HALE_RANK = 1 ] || { echo $$ >id; exit; }\n"
+                           "while [ ! -e go ]; do sleep 0.1; done", options=["--no-mpi"])
+        job.until(lambda: [r["state"] for r in (job.info() or {"ranks": []})["ranks"]] == ["ended", "running"],
+                  "the end of rank 0")
+        pid = int(s.read("id"))
+        s.run(PYTHON, "-c", STRANGER, pid)
+        job.until(lambda: name_of(pid) == "sleep 600", "the stranger")
+        if end == "well":
+            s.write("go", "")
+        elif end == "by a signal":
+            job.kill(signal.SIGTERM)
+        elif end == "without its head":
+            job.kill()
+        else:
+            os.kill(supervisor_of(job), signal.SIGKILL)
+        r = job.wait()
+        for _ in range(1000):  # without their head ranks end by themselves
+            if children(os.getpid(), standing=True) in ([], [pid]):
+                break
+            time.sleep(0.02)
+        expect(name_of(pid) == "sleep 600", f"the stranger was ended with a job that ended {end}", r)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
 main()

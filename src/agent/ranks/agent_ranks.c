@@ -594,9 +594,17 @@ void agent_spawn(struct agent *a, const struct message *m)
 
 /* ---- watching ---- */
 
+bool agent_group_is_strange(const struct agent *a, uint32_t rank)
+{
+	const struct book *b = a->supervisor.book;
+
+	return atomic_load(&b->child[rank].group) == a->ranks[rank].group &&
+	       supervisor_group_is_strange(b, rank);
+}
+
 void agent_signal(struct agent *a, uint32_t rank, int sig)
 {
-	if (a->ranks[rank].group > 0)
+	if (a->ranks[rank].group > 0 && !agent_group_is_strange(a, rank))
 		kill(-a->ranks[rank].group, sig);
 }
 

@@ -148,6 +148,8 @@ char **agent_environment(struct agent *a, uint32_t rank, const char *sink, struc
 void agent_environment_free(char **env);
 void agent_spawn(struct agent *a, const struct message *m);
 void agent_signal(struct agent *a, uint32_t rank, int sig);
+/* As supervisor_group_is_strange. */
+bool agent_group_is_strange(const struct agent *a, uint32_t rank);
 void agent_signal_all(struct agent *a, int sig);
 void agent_signal_program(struct agent *a, uint32_t rank, int sig);
 /* Signals the main thread of the process that said HELLO. */

@@ -179,8 +179,9 @@ bool agent_clear_rank(struct agent *a, uint32_t rank)
 
 	if (r->group == 0)
 		return true;
-	if (kill(-r->group, SIGKILL) == 0 || errno != ESRCH || r->pid > 0)
-		return false;
+	if (r->pid > 0 || !agent_group_is_strange(a, rank))
+		if (kill(-r->group, SIGKILL) == 0 || errno != ESRCH || r->pid > 0)
+			return false;
 	r->group = 0;
 	supervisor_watch(&a->supervisor, rank, 0);
 	agent_conn_drop(a, r);

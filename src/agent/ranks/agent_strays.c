@@ -77,7 +77,8 @@ bool agent_clear_all(struct agent *a)
 bool agent_has_left_behind(const struct agent *a)
 {
 	for (uint32_t r = 0; a->ranks && r < a->setup.nranks; r++)
-		if (a->ranks[r].group > 0 && kill(-a->ranks[r].group, 0) == 0)
+		if (a->ranks[r].group > 0 && !agent_group_is_strange(a, r) &&
+		    kill(-a->ranks[r].group, 0) == 0)
 			return true;
 	return !strays_gone(a, true);
 }

@@ -134,6 +134,10 @@ void supervisor_done(struct supervisor *g, int exit_status);
  * left. False: some process does not die for long; again, then. */
 bool supervisor_kill_all(struct book *b);
 
+/* The rank's process was waited for, and something else has its id by now: the group of that id is
+ * not the rank's, and not to be killed. */
+bool supervisor_group_is_strange(const struct book *b, uint32_t rank);
+
 /* Whose descendants are looked for: of processes of this job that this node has, or had. */
 struct supervisor_strays {
 	const char *job;

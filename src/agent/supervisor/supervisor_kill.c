@@ -34,10 +34,20 @@ static pid_t living_group(const char *pid)
 	return group;
 }
 
+/* Members keep the id of a group from others. So who has the id of a leader that was waited for
+ * shows that no member was left. */
+bool supervisor_group_is_strange(const struct book *b, uint32_t rank)
+{
+	const struct book_child *c = &b->child[rank];
+	pid_t group = atomic_load(&c->group);
+
+	return group > 0 && atomic_load(&c->ended) && (kill(group, 0) == 0 || errno == EPERM);
+}
+
 static bool is_ours(struct book *b, pid_t group)
 {
 	for (uint32_t r = 0; group > 0 && r < atomic_load(&b->count); r++)
-		if (atomic_load(&b->child[r].group) == group)
+		if (atomic_load(&b->child[r].group) == group && !supervisor_group_is_strange(b, r))
 			return true;
 	return false;
 }
@@ -65,7 +75,7 @@ static bool kill_groups(struct book *b)
 	for (uint32_t r = 0; r < atomic_load(&b->count); r++) {
 		pid_t group = atomic_load(&b->child[r].group);
 
-		if (group > 0) {
+		if (group > 0 && !supervisor_group_is_strange(b, r)) {
 			kill(group, SIGKILL); /* not yet the leader of its group, perhaps */
 			gone = (kill(-group, SIGKILL) != 0 && errno == ESRCH) && gone;
 		}

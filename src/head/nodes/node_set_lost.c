@@ -94,9 +94,14 @@ static void end_local_ranks(const struct node *n)
 {
 	const struct node_set *c = n->node_set;
 
-	for (uint32_t r = 0; r < c->nranks; r++)
-		if (c->laid_out && c->placement.node_of[r] == n->index && c->ranks[r].group > 0)
-			kill(-c->ranks[r].group, SIGKILL);
+	for (uint32_t r = 0; r < c->nranks; r++) {
+		pid_t group = c->ranks[r].group;
+		/* who has the id of a rank that has ended is somebody else */
+		bool strange = c->ranks[r].pid == 0 && group > 0 && kill(group, 0) == 0;
+
+		if (c->laid_out && c->placement.node_of[r] == n->index && group > 0 && !strange)
+			kill(-group, SIGKILL);
+	}
 }
 
 void node_set_session_over(void *node, const char *why)
