@@ -240,8 +240,8 @@ def a_death_during_a_move_ends_the_move_or_comes_too_late(s):
 def killed_in_turn(s, job, chance, times, nodes=2):
     """One process after the other, each as soon as the one before is back."""
     for k in range(times):
-        job.until(lambda: lives(job), "all processes run")
-        rank, slot, node, pid = chance.choice(lives(job))
+        ranks = job.until(lambda: lives(job), "all processes run")
+        rank, slot, node, pid = chance.choice(ranks)
         os.kill(pid, signal.SIGKILL)
         job.until(lambda: job.err().count(" is back, on node ") > k, f"replica {slot} of rank {rank} is back")
     job.until(lambda: lives(job), "all processes run")
@@ -497,8 +497,8 @@ def files_are_as_without_replicas_whoever_dies(s):
     job = s.hale_start(2, PYTHON, script, "twofold", "300", options=["--replicas", "2"])
     job.until_output("is there already")
     for k in range(3):
-        job.until(lambda: lives(job), "all processes run")
-        os.kill(chance.choice(lives(job))[3], signal.SIGKILL)
+        ranks = job.until(lambda: lives(job), "all processes run")
+        os.kill(chance.choice(ranks)[3], signal.SIGKILL)
         job.until(lambda: job.err().count(" is back, on node ") > k, "it is back")
     r = job.wait()
     expect(r.status == 0 and sorted(r.out.splitlines()) == sorted(plain.out.splitlines()), r, plain)

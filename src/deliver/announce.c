@@ -186,6 +186,8 @@ void announce_join(uint32_t process)
 		replica_tell(process, &done, NULL);
 	if (living_rank_of(process, replicas.view.nranks) != replicas.rank)
 		receipt_tell_anew(living_rank_of(process, replicas.view.nranks));
+	else
+		mirror_show_anew();
 	if (w->first)
 		replica_busy(w);
 }

@@ -307,18 +307,78 @@ static bool is_held_back(void)
 	return redundant_is_witness() && !replicas.speaks && !replicas.hooks.is_late();
 }
 
-/* Has another replica of this rank sent that message? Then a process of its receiver has
- * acknowledged it. Without this, two replicas at their bounds would wait for each other, each with
- * messages that the other one has not sent. A process keeps as much beyond its bound at most as its
- * mates keep within theirs. */
+/* Has another replica of this rank sent that message? Without this, two replicas at their bounds
+ * would wait for each other, each with messages that the other one has not sent. A process keeps as
+ * much beyond its bound at most as its mates keep within theirs. */
 static bool another_has_sent(uint32_t rank, const struct envelope *e)
 {
-	const struct lane *l = replica_lane(rank, e->context);
+	return number_reached(replica_lane(rank, e->context)->mate_sent, e->number);
+}
 
+static void lane_show(uint32_t rank, uint32_t context, struct lane *l)
+{
+	struct envelope e = {
+	    .kind = REPLICA_SENT, .context = context, .number = l->sent, .id = rank};
+
+	l->shown = l->sent;
 	for (uint32_t s = 0; s < replicas.view.degree; s++)
-		if (living_lives(&replicas.view, rank, s) && number_reached(l->acked[s], e->number))
-			return true;
-	return false;
+		if (s != replicas.slot && living_lives(&replicas.view, replicas.rank, s))
+			replica_tell(living_process(&replicas.view, replicas.rank, s), &e, NULL);
+}
+
+/* mate_sent never falls behind, so numbers of 32 bits can be compared after any time. */
+static void lane_advance(uint32_t rank, const struct envelope *e)
+{
+	struct lane *l = replica_lane(rank, e->context);
+
+	l->sent = e->number;
+	if (!number_reached(l->mate_sent, l->sent))
+		l->mate_sent = l->sent;
+	if (LIKELY(replicas.mate_waits == 0))
+		return;
+	replicas.mate_waits--;
+	lane_show(rank, e->context, l);
+}
+
+static void lanes_each(void (*what)(uint32_t rank, uint32_t context, struct lane *l))
+{
+	for (uint32_t r = 0; r < replicas.view.nranks; r++) {
+		struct remote *to = &replicas.remote[r];
+		for (uint32_t i = 0; i < ARRAY_LEN(to->lanes); i++)
+			for (uint32_t k = 0; to->lanes[i] && k < LANES; k++)
+				what(r, i * LANES + k, &to->lanes[i][k]);
+	}
+}
+
+static void lane_show_new(uint32_t rank, uint32_t context, struct lane *l)
+{
+	if (l->shown != l->sent)
+		lane_show(rank, context, l);
+}
+
+static void lane_hide(uint32_t rank, uint32_t context, struct lane *l)
+{
+	l->shown = 0;
+}
+
+void mirror_show(void)
+{
+	replicas.mate_waits = REPLICA_URGENT;
+	lanes_each(lane_show_new);
+}
+
+void mirror_show_anew(void)
+{
+	lanes_each(lane_hide);
+}
+
+void mirror_shown(uint32_t rank, uint32_t context, uint32_t number)
+{
+	struct lane *l = replica_lane(rank, context);
+
+	replicas.asked = false;
+	if (!number_reached(l->mate_sent, number))
+		l->mate_sent = number;
 }
 
 static bool may_leave(uint32_t rank, const struct envelope *e)
@@ -391,7 +451,7 @@ static void kept_append(uint32_t rank, struct kept *k)
 
 	k->serial = ++replicas.serial;
 	compare_seal(k);
-	replica_lane(rank, k->envelope.context)->sent = k->envelope.number;
+	lane_advance(rank, &k->envelope);
 	k->next = NULL;
 	k->prev = to->last;
 	if (to->last)
@@ -449,7 +509,7 @@ static bool is_skipped(uint32_t rank, const struct envelope *e)
 		    !number_reached(l->acked[s], e->number) &&
 		    !replicas.wire[living_process(&replicas.view, rank, s)].done)
 			return false;
-	l->sent = e->number;
+	lane_advance(rank, e);
 	if (e->kind == RECORD_SYNC)
 		sync_note(&replicas.remote[rank], e);
 	return true;

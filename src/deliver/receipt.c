@@ -13,7 +13,6 @@ enum {
 	/* A provider knows by itself, but compares numbers of 32 bits with what it was told last.
 	 */
 	TELL_PROVIDER = 1 << 20,
-	URGENT = 64,
 };
 
 /* ---- acknowledgements ---- */
@@ -283,8 +282,15 @@ void receipt_arrive(uint32_t process, const struct envelope *e, const void *payl
 	case REPLICA_MATCHED:
 		mirror_matched(rank, e->context, e->number);
 		return;
+	case REPLICA_SENT:
+		mirror_shown((uint32_t)e->id, e->context, e->number);
+		return;
 	case REPLICA_ASK:
-		replicas.remote[rank].urgent = URGENT;
+		if (rank == replicas.rank) {
+			mirror_show();
+			return;
+		}
+		replicas.remote[rank].urgent = REPLICA_URGENT;
 		receipt_tell_all(rank);
 		return;
 	case REPLICA_DONE:

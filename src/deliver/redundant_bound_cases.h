@@ -28,6 +28,21 @@ static void replicas_with_different_orders_do_not_block_each_other(void **unused
 	one_of_each_rank_may_die(NULL);
 }
 
+/* Those die that know what the other replica of a sender has sent: nobody else acknowledges it. */
+static void receivers_of_replicas_with_different_orders_may_die(void **unused)
+{
+	any_order = true;
+	for (unsigned seed = 1; seed <= 2000; seed++) {
+		uint32_t victim[] = {seed % RANKS, RANKS + (seed + 1) % RANKS};
+		int when[2];
+
+		state = seed;
+		when[0] = (int)draw(300);
+		when[1] = when[0] + (int)draw(40);
+		job(seed, 200 + seed % 5 * 50, victim, when, 2);
+	}
+}
+
 static int any_order_over(void **unused)
 {
 	any_order = false;

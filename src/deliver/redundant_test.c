@@ -370,7 +370,7 @@ static void numbers_set(void)
 
 			process[me].ledger[c][r] =
 			    (struct ledger){.sent = numbers_begin, .have = numbers_begin};
-			l->sent = l->have = numbers_begin;
+			l->sent = l->have = l->mate_sent = l->shown = numbers_begin;
 			l->told = numbers_begin - 30;
 			for (uint32_t s = 0; s < degree; s++)
 				l->acked[s] = numbers_begin - (s == replicas.slot ? 1 << 20 : 0);
@@ -687,6 +687,8 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(one_of_each_rank_may_die),
 	    cmocka_unit_test(after_two_thousand_million_messages_all_go_on),
 	    cmocka_unit_test_teardown(replicas_with_different_orders_do_not_block_each_other,
+				      any_order_over),
+	    cmocka_unit_test_teardown(receivers_of_replicas_with_different_orders_may_die,
 				      any_order_over),
 	    cmocka_unit_test_teardown(who_opens_after_a_death_knows_what_the_dead_had_decided,
 				      late_over),

@@ -371,6 +371,7 @@ void redundant_resume(void)
 	compare_follow_view();
 	for (uint32_t r = 0; r < replicas.view.nranks; r++)
 		receipt_tell_anew(r);
+	mirror_show_anew();
 	if (replicas.leaving)
 		redundant_leave();
 }

@@ -48,6 +48,7 @@ enum replica_record {
 	REPLICA_COMES, /* number: that process comes as a copy of the sender of this: keep for it */
 	REPLICA_KEEPS, /* number: what its sender sends is kept for that process from here on */
 	REPLICA_COMES_NOT, /* number: nothing is kept for it any more */
+	REPLICA_SENT, /* context, number, id: this replica has sent rank `id` messages up to it */
 };
 
 struct big {
@@ -99,20 +100,24 @@ struct kept {
 	uint32_t full; /* bit mask of the slots that have asked for all of it */
 	/* by slot, of what is between wire.lent and wire.next: its number; 0: it was not lent */
 	uint32_t loan[LIVING_DEGREE_MAX];
-	size_t room;   /* of payload (blocks.c) */
+	size_t room; /* of payload (blocks.c) */
 	struct envelope envelope;
 	unsigned char payload[] __attribute__((aligned(16)));
 };
 
 /* Between this rank and another one, in one context. Numbers are the ledger's, low halves. */
 struct lane {
-	uint32_t sent;			   /* the last one that was put into kept */
+	uint32_t sent;	    /* the last one that was put into kept */
+	uint32_t mate_sent; /* the last one that some replica of this rank has put there */
+	uint32_t shown;	    /* our mates know of those */
 	uint32_t acked[LIVING_DEGREE_MAX]; /* each replica of the peer has said that it has those */
 	uint32_t have, told;		   /* of the peer's messages: are here; the peer knows */
 	uint32_t bytes;			   /* since told */
 	struct held *held;		   /* by number; the first ones are have + 1, + 2, … */
 };
 enum { LANES = 64 }; /* contexts in one block of lanes */
+/* So many messages are acknowledged, or shown, one by one after an ASK. */
+enum { REPLICA_URGENT = 64 };
 
 /* A synchronous send whose receive is not known to be matched; or, request 0, the other way round.
  */
@@ -178,15 +183,16 @@ extern struct replicas {
 	uint32_t nprocesses;
 	channel_arrive_t *arrive;
 	struct redundant_hooks hooks;
-	struct remote *remote;	     /* [nranks] */
-	struct wire *wire;	     /* [nprocesses] */
-	unsigned busy;		     /* wires that are */
-	uint64_t serial;	     /* of the newest kept message */
-	size_t kept, kept_max;	     /* bytes */
-	uint32_t lend_min;	     /* longer messages are lent where the receiver can read them */
-	uint32_t loans;		     /* the newest one */
-	bool asked;		     /* since the last acknowledgement */
-	uint32_t determined;	     /* determinants said, or as a follower heard */
+	struct remote *remote; /* [nranks] */
+	struct wire *wire;     /* [nprocesses] */
+	unsigned busy;	       /* wires that are */
+	uint64_t serial;       /* of the newest kept message */
+	size_t kept, kept_max; /* bytes */
+	uint32_t lend_min;     /* longer messages are lent where the receiver can read them */
+	uint32_t loans;	       /* the newest one */
+	bool asked;	       /* since the last answer */
+	uint32_t mate_waits;   /* so many sends are shown one by one: a mate is short of memory */
+	uint32_t determined;   /* determinants said, or as a follower heard */
 	struct word *log, *log_last; /* determinants that a mate may lack; of three replicas */
 	uint32_t syncs;		     /* leaders of three that have died */
 	int leader;		     /* slot */
@@ -196,11 +202,11 @@ extern struct replicas {
 	bool speaks;	/* this witness has been told to */
 	enum compare_mode compare;
 	uint64_t accepted; /* bytes of messages */
-	bool rejoined; /* everybody is to hear anew what this process has */
-	bool settled;  /* in another segment: who was near may be on another node now */
-	bool announces;	    /* all others keep for `announced`, which comes as our copy; and so do we */
-	bool all_keep;	    /* … the agent knows */
-	bool joins;	    /* it is here; the agent is to know as soon as it has all decisions */
+	bool rejoined;	   /* everybody is to hear anew what this process has */
+	bool settled;	   /* in another segment: who was near may be on another node now */
+	bool announces; /* all others keep for `announced`, which comes as our copy; and so do we */
+	bool all_keep;	/* … the agent knows */
+	bool joins;	/* it is here; the agent is to know as soon as it has all decisions */
 	uint32_t announced, announced_id;
 	uint32_t news; /* wires with `told` */
 } replicas;
@@ -289,6 +295,11 @@ int mirror_push(uint32_t process);
 void mirror_trim(uint32_t rank);
 void mirror_acked(uint32_t process, uint32_t context, uint32_t number);
 void mirror_matched(uint32_t rank, uint32_t context, uint32_t number);
+/* A mate, at its bound, asks what this process has sent; or has answered that. */
+void mirror_show(void);
+void mirror_shown(uint32_t rank, uint32_t context, uint32_t number);
+/* A mate has come, which knows nothing of that. */
+void mirror_show_anew(void);
 /* That process has copied what it was lent, or (false) can't. */
 void mirror_taken(uint32_t process, uint32_t loan, bool copied);
 /* No TAKEN of that wire means anything any more. */
