@@ -121,11 +121,12 @@ static void slots_are_filled_in_order(void **state)
 
 static void a_dead_replica_comes_back_where_there_is_place(void **state)
 {
-	struct place_node nodes[4] = {{0}};
-	uint32_t there[4] = {2, 1, 0, 1};
-	bool beside[4] = {true};
+	struct place_node nodes[5] = {{0}}; /* the last one is no node of the job */
+	uint32_t there[5] = {2, 1, 0, 1};
+	bool beside[5] = {true};
 
 	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 3);
+	assert_int_equal(place_replica(nodes, there, beside, 4, 4), 2); /* it died nowhere */
 	nodes[3].lost = true;
 	nodes[2].spare = true;
 	assert_int_equal(place_replica(nodes, there, beside, 4, 3), 2);
