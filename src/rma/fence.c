@@ -79,7 +79,6 @@ int rma_complete(struct win *w)
 		rc = rc ? rc : told;
 	}
 	match_wait_until(sent_all, w);
-	w->nstarted = 0;
 	w->access = RMA_ACCESS_NONE;
 	return rc;
 }

@@ -340,6 +340,37 @@ static void an_exclusive_lock_keeps_the_others_out(void **state)
 	shared_close(&s, ALLOCATED);
 }
 
+/* A flush, and an unlock, ends when the target has it, not when the origin's memory is free again.
+ */
+static void what_is_flushed_or_unlocked_is_at_the_target(void **state)
+{
+	enum { LENGTH = 1 << 20 };
+	int right = (me + 1) % RANKS, left = (me + RANKS - 1) % RANKS, *mine, *data;
+	MPI_Win win;
+
+	data = malloc(LENGTH * sizeof(int));
+	MPI_Win_allocate(LENGTH * 4, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &win);
+	for (int round = 0; round < 6; round++) {
+		for (int i = 0; i < LENGTH; i++)
+			data[i] = round << 24 | me << 20 | i;
+		MPI_Win_lock(MPI_LOCK_SHARED, right, round % 2 ? MPI_MODE_NOCHECK : 0, win);
+		MPI_Put(data, LENGTH, MPI_INT, right, 0, LENGTH, MPI_INT, win);
+		if (round < 2)
+			MPI_Win_flush(right, win);
+		else
+			MPI_Win_unlock(right, win);
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Win_sync(win);
+		for (int i = LENGTH; i-- > 0;)
+			REQUIRE(mine[i] == (round << 24 | left << 20 | i));
+		if (round < 2)
+			MPI_Win_unlock(right, win);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	MPI_Win_free(&win);
+	free(data);
+}
+
 static void requests_end_when_the_data_is_there(void **state)
 {
 	int data = 100 + me, got = -1, right = (me + 1) % RANKS, left = (me + RANKS - 1) % RANKS;
@@ -417,6 +448,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(compare_and_swap_takes_a_place_once),
 	    cmocka_unit_test(get_accumulate_gives_what_was_there),
 	    cmocka_unit_test(an_exclusive_lock_keeps_the_others_out),
+	    cmocka_unit_test(what_is_flushed_or_unlocked_is_at_the_target),
 	    cmocka_unit_test(requests_end_when_the_data_is_there),
 	    cmocka_unit_test(test_says_when_all_have_completed),
 	    cmocka_unit_test(what_is_outside_is_refused),
