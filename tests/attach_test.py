@@ -29,6 +29,19 @@ def a_job_goes_on_under_a_new_head(s):
 
 
 @test
+def lines_have_their_time_and_rank_under_the_new_head(s):
+    job = s.hale_start(2, "/bin/sh", "-c", "until [ -e go ]; do sleep 0.1; done; echo said",
+                       options=["--no-mpi", "--timestamp-output", "--tag", "--head-grace", "1min"])
+    job.name = job.id()
+    job.ranks(2)
+    kill_head(s, job)
+    two = attach(s, job)
+    s.write("go", "")
+    r = two.wait()
+    expect(r.status == 0 and re.fullmatch(r"(\d{4}-\d\d-\d\dT[0-9:.]+ \[[01]\] said\n){2}", r.out), r)
+
+
+@test
 def checkpoints_and_rollbacks_work_under_the_new_head(s):
     one = start(s, "--ckpt-every", "300ms")
     one.until(lambda: s.complete(), "a checkpoint")

@@ -114,6 +114,8 @@ static void put_options(struct json_out *j, const struct head *h)
 	json_int(j, "compress", (int64_t)o->compress);
 	json_int(j, "restart", (int64_t)o->restart);
 	json_bool(j, "tag", o->tag);
+	json_bool(j, "timestamp", o->timestamp);
+	json_int(j, "bind", (int64_t)o->bind);
 	json_int(j, "on_closed_output", (int64_t)o->on_closed_output);
 	json_bool(j, "verbose", o->verbose);
 	json_bool(j, "quiet", o->quiet);
@@ -230,6 +232,7 @@ static void put_all(struct json_out *j, struct head *h)
 	json_bool(j, "ckpt_asked_for", h->ckpt.timed.asked_for);
 	json_string(j, "program", h->program->path);
 	recover_program_put(h, j);
+	json_bool(j, "environment_lost", h->recovery.environment_lost);
 	json_bool(j, "elf", h->program->elf);
 	json_string(j, "unprotected", h->program->unprotected);
 	json_string(j, "runtime", h->program->runtime);

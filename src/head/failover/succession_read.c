@@ -71,6 +71,8 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 			      .compress = (image_compress_t)number(v, "compress"),
 			      .restart = (image_restart_t)number(v, "restart"),
 			      .tag = truth(v, "tag"),
+			      .timestamp = truth(v, "timestamp"),
+			      .bind = (bind_to_t)number(v, "bind"),
 			      .on_closed_output = (closed_output_t)number(v, "on_closed_output"),
 			      .verbose = truth(v, "verbose"),
 			      .quiet = truth(v, "quiet"),
@@ -96,7 +98,7 @@ hale_status_t succession_options(const struct json_value *doc, struct options *o
 	    !(o->ckpt_every >= 0) || !(o->ckpt_wait >= 0) || !(o->ckpt_first > 0) ||
 	    !(o->overhead > 0 && o->overhead <= 0.5) || !(o->mtbf >= 0) ||
 	    number(v, "on_success") < SUCCESS_DEFAULT || number(v, "on_success") > SUCCESS_REMOVE ||
-	    o->keep < 1 || number(v, "on_closed_output") < CLOSED_DEFAULT ||
+	    o->keep < 1 || number(v, "bind") < 0 || number(v, "bind") >= BIND_KINDS || number(v, "on_closed_output") < CLOSED_DEFAULT ||
 	    number(v, "on_closed_output") > CLOSED_CONTINUE ||
 	    number(v, "compress") < IMAGE_PLAIN || number(v, "compress") > IMAGE_ZSTD ||
 	    number(v, "restart") < IMAGE_FULL || number(v, "restart") > IMAGE_LAZY)
@@ -214,6 +216,7 @@ hale_status_t succession_restore(const struct json_value *doc, struct head *h, s
 	h->generation = (uint32_t)number(doc, "last_generation");
 	h->recovery.target = (uint32_t)number(doc, "target");
 	recover_program_restore(h, doc);
+	h->recovery.environment_lost = truth(doc, "environment_lost");
 	snprintf(h->recovery.folder, sizeof(h->recovery.folder), "%s",
 		 json_text(json_get(doc, "recovery_folder"), ""));
 	h->recovery.skip.above = (uint32_t)number(doc, "skip_above");

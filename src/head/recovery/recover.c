@@ -178,6 +178,15 @@ static void refuse_beginning(struct head *h)
 	head_end(h, EXIT_UNRECOVERED);
 }
 
+/* Of heads only the first one knows it, and hands it to agents. */
+static void miss_environment(struct head *h)
+{
+	head_say(h, "the job ends: its head and all that its node had have been lost, and with them "
+		    "the environment (-x, and that of hale run) that it began with, so it can't "
+		    "start again from its beginning");
+	head_end(h, EXIT_UNRECOVERED);
+}
+
 void recover_refuse(struct head *h, const char *fmt, ...)
 {
 	struct recovery *v = &h->recovery;
@@ -452,6 +461,7 @@ static bool have_node(struct head *h)
 	if (node_set_usable(&h->node_set) || !node_set_renewable(&h->node_set))
 		return true; /* or the layout says what is wrong */
 	if (node_set_renew(&h->node_set, &err) == HALE_OK) {
+		h->recovery.environment_lost |= h->succession.takeover != NULL;
 		watch_nodes(h);
 		return true;
 	}
@@ -484,6 +494,8 @@ void recover_start(struct head *h)
 		give_up(h);
 	else if (v->target == 0 && recover_program_changed(h))
 		refuse_beginning(h);
+	else if (v->target == 0 && v->environment_lost)
+		miss_environment(h);
 	else if (!recover_files_wait(h)) {
 		if (v->target == 0)
 			say_beginning(h);

@@ -52,6 +52,7 @@ struct recovery {
 	double began;
 	bool anew; /* ranks go back to the beginning, and have not all been heard of yet */
 	struct loop_timer deadline;
+	bool environment_lost; /* agents have another one than the job began with */
 	bool program_known;
 	struct file_stamp program; /* when the job began, if known */
 	struct recovery_check check;
