@@ -189,6 +189,58 @@ def the_next_head_knows_the_program_that_the_job_began_with(s):
     expect("steps' is another program than the one that it began with" in r.err, r)
 
 
+def comm_of(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+@test
+def a_job_does_not_begin_again_with_another_environment(s):
+    """That of `hale attach`, without what -x had said, where head and node were lost one after the other."""
+    one = s.hale_start(1, "/bin/sh", "-c", "echo $ANSWER >answer; until [ -e go ]; do sleep 0.1; done",
+                       options=["--no-mpi", "--ckpt-every", "1h", "--head-grace", "1min", "-x", "ANSWER=42"])
+    one.ranks(1)
+    one.until(lambda: os.path.exists(s.path("answer")) and s.read("answer") == "42\n", "the answer")
+    name = one.id()
+    supervisor = [p for p in children(one.pid) if comm_of(p) == "hale-supervisor"][0]
+    one.kill()
+    one.wait()
+    two = s.start(HALE, "attach", name)
+    two.until_says("has a head again")
+    os.kill(supervisor, signal.SIGKILL)
+    r = two.wait()
+    expect(r.status == EXIT_UNRECOVERED and "the environment (-x, and that of hale run)" in r.err, r)
+    expect(s.read("answer") == "42\n", s.read("answer"))
+
+
+@test
+def a_signal_for_the_ranks_waits_until_they_are_back(s):
+    """What was to become rank 0 had no handler yet, and the job ended as it had died of the same twice."""
+    job = s.hale_start(1, PYTHON, "-c", "import os, signal, time\n"
+                       "signal.signal(signal.SIGUSR2, lambda *a: print('got it', flush=True))\n"
+                       "open('begun', 'w').close()\nwhile not os.path.exists('go'): time.sleep(0.02)\n",
+                       options=["--no-mpi", "--ckpt-every", "1h", "--inject", "kill:rank=0,at-restart=1,signal=STOP"])
+    job.until(lambda: os.path.exists(s.path("begun")), "the handler")
+    job.checkpoint()
+    pid = job.ranks(1)[0]
+    os.kill(pid, signal.SIGKILL)
+    name = job.until(lambda: (j := job.info()) and [r["state"] for r in j["ranks"]] == ["restoring"] and j["id"],
+                     "what becomes rank 0")
+    job.kill(signal.SIGUSR2)
+    s.hale("ps", "--json")  # it has taken the signal
+    for _ in range(2):
+        s.hale("ps", "--json")
+    os.kill(job.info()["ranks"][0]["pid"], signal.SIGCONT)
+    job.until_says("all ranks run again")
+    job.until_output("got it")
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and r.out == "got it\n", name, r)
+
+
 @test
 def a_job_that_takes_no_checkpoints_ends_and_says_why(s):
     exe = s.compile("steps")

@@ -97,6 +97,7 @@ struct head_lost {
 struct head_signals {
 	int fd;
 	struct loop_source source;
+	bool usr2_waits; /* until all ranks run again */
 };
 
 /* What is to be done when no manifest is being written any more. */

@@ -62,6 +62,8 @@ hale_status_t head_launch_job(struct head *h, struct error *err);
 hale_status_t head_start_output_daemon(struct head *h, struct error *err);
 /* head_signals.c: signals to hale run come to the loop from now on. */
 hale_status_t head_signals_start(struct head *h, struct error *err);
+/* All ranks run again: they get what was sent to hale run meanwhile. */
+void head_signals_pass(struct head *h);
 /* head_nodes.c: what the head does with what its agents tell. */
 struct node_set_handler head_node_set_handler(struct head *h);
 /* head_ready.c: the files and folders that the job was told to write can be written. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The way back to a checkpoint, from the first process that becomes an image to the moment when all
  * ranks run again. recover.c starts these processes. */
+#include <signal.h>
 #include <stdio.h>
 #include "base/base.h"
 #include "head/head.h"
@@ -34,6 +35,15 @@ static bool all_are_met(const struct head *h)
 	return true;
 }
 
+/* What is to become an image has no handler yet, and would end. */
+void head_signals_pass(struct head *h)
+{
+	if (!h->signals.usr2_waits || h->state == JOB_CLEARING || h->state == JOB_RESTORING)
+		return;
+	h->signals.usr2_waits = false;
+	node_set_signal_all(&h->node_set, SIGUSR2);
+}
+
 void head_look_back(struct head *h, uint32_t rank)
 {
 	if (all_are_met(h))
@@ -49,6 +59,7 @@ void head_look_anew(struct head *h)
 	h->recovery.anew = false;
 	head_say(h, "all ranks run again from the beginning, %s later",
 		 units_show_seconds(report_restart(h), took));
+	head_signals_pass(h);
 }
 
 void head_go_on(struct head *h, uint32_t rank)
@@ -69,6 +80,7 @@ void head_go_on(struct head *h, uint32_t rank)
 	json_uint(&j, "generation", h->generation);
 	record_end(&h->files.record, &j);
 	succession_save(h);
+	head_signals_pass(h);
 	checkpoint_interval_start(h);
 	if (h->degree > 1)
 		recover_replicas_run(h);

@@ -81,7 +81,8 @@ static void take_signal(struct head *h, int sig)
 		stdin_spool_retry(&h->node_set.stdin_spool);
 		break;
 	case SIGUSR2:
-		node_set_signal_all(&h->node_set, sig);
+		h->signals.usr2_waits = true;
+		head_signals_pass(h);
 		break;
 	default:
 		end_by_signal(h, sig);
