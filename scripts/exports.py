@@ -18,7 +18,7 @@ RULES = {
                   r"|sigprocmask|sigsuspend|sigtimedwait|sigwait|sigwaitinfo|clock_gettime|clock_nanosleep"
                   r"|pthread_(clockjoin_np|cond_clockwait|cond_timedwait|cond_wait"
                   r"|mutex_clocklock|mutex_(lock|timedlock|trylock|unlock)"
-                  r"|rwlock_clock(rd|wr)lock)|sem_clockwait|syscall|timerfd_settime"
+                  r"|rwlock_clock(rd|wr)lock)|sem_clockwait|syscall|timer(_create|fd_settime)"
                   # ckpt/libc_replay.c, files_replicas.c
                   r"|clock|getentropy|getrandom|getrusage|gettimeofday|lseek(64)?|times?"
                   r"|creat(64)?|f(re)?open(64)?|f?truncate(64)?|link(at)?|symlink(at)?|unlink(at)?|remove|rmdir"

@@ -28,6 +28,18 @@ def rolled_back(s, *program):
     expect(False, "it has never gone back to a checkpoint", s.report())
 
 
+def gone_back(s, program):
+    """Its output. It has made the file "begun", and waits for the file "go": between the two it is killed, and goes back."""
+    job = s.hale_start(1, program, options=["--no-mpi", "--ckpt-every", "1h"])
+    job.until(lambda: os.path.exists(s.path("begun")), "the program")
+    job.checkpoint()
+    os.kill(job.info()["ranks"][0]["pid"], signal.SIGKILL)
+    s.write("go", "")
+    r = job.wait()
+    expect(r.status == 0 and "rolling back to checkpoint 1" in r.err and "from its beginning" not in r.err, r)
+    return r.out
+
+
 MUTEXES = """
 #include <errno.h>
 #include <pthread.h>
@@ -334,6 +346,242 @@ def calls_with_a_limit_go_on_waiting_over_checkpoints_and_end(s):
     again, late = -errno.EAGAIN, -errno.ETIMEDOUT
     wanted = [again, 0, late, 0, again, again, again, again, again, again, 1]
     expect(r.status == 0 and r.out.split() == [str(w) for w in wanted] and s.report()["checkpoints"], r, wanted)
+
+
+KEPT = """
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+#define OK(x) do { if (!(x)) printf("not %s\\n", #x); } while (0)
+static volatile int made, over;
+static void make_timer(clockid_t clock)
+{
+	struct sigevent none = {.sigev_notify = SIGEV_NONE};
+	struct itimerspec long_time = {{0, 0}, {1000, 0}};
+	timer_t timer;
+	OK(!timer_create(clock, &none, &timer) && !timer_settime(timer, 0, &long_time, NULL));
+}
+static void *work(void *arg)
+{
+	make_timer(CLOCK_THREAD_CPUTIME_ID);
+	made = gettid();
+	while (!over)
+		usleep(10000);
+	return NULL;
+}
+static int has_timer(int clock)
+{
+	char line[200], wanted[40];
+	FILE *f = fopen("/proc/self/timers", "r");
+	int found = 0;
+	sprintf(wanted, "ClockID: %d\\n", clock);
+	while (fgets(line, sizeof(line), f))
+		found += !strcmp(line, wanted);
+	fclose(f);
+	return found;
+}
+static void put_packets(int fd)
+{
+	OK(write(fd, "abc", 3) == 3 && write(fd, "de", 2) == 2 && write(fd, "f", 1) == 1);
+}
+static void take_packets(int fd)
+{
+	char got[10];
+	OK(read(fd, got, 10) == 3 && read(fd, got, 1) == 1 && got[0] == 'd' && read(fd, got, 10) == 1 && got[0] == 'f');
+}
+static void disarm(int epoll, int fd, int other)
+{
+	struct epoll_event e = {.events = EPOLLIN | EPOLLONESHOT};
+	char c;
+	OK(!epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e));
+	OK(write(other, "x", 1) == 1 && epoll_wait(epoll, &e, 1, 0) == 1 && read(fd, &c, 1) == 1);
+}
+int main(void)
+{
+	struct itimerspec often = {{0, 10000000}, {0, 10000000}};
+	int packets[2], last[2], watched[2], pair[2], epoll = epoll_create1(0), timer = timerfd_create(CLOCK_MONOTONIC, 0);
+	struct epoll_event e;
+	unsigned long ticks, rounds;
+	clockid_t of_main;
+	pthread_t thread;
+	char got[10];
+	pthread_create(&thread, NULL, work, NULL);
+	make_timer(CLOCK_PROCESS_CPUTIME_ID);
+	pthread_getcpuclockid(pthread_self(), &of_main);
+	make_timer(of_main);
+	timerfd_settime(timer, 0, &often, NULL);
+	OK(!pipe2(packets, O_DIRECT) && !pipe2(last, O_DIRECT) && !pipe(watched));
+	OK(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair) && !mkfifo("named", 0600));
+	int reader = open("named", O_RDONLY | O_NONBLOCK), writer = open("named", O_WRONLY);
+	fcntl(writer, F_SETFL, O_DIRECT);
+	unlink("named");
+	put_packets(packets[1]);
+	put_packets(writer);
+	OK(write(last[1], "xyz", 3) == 3);
+	close(last[1]);
+	disarm(epoll, watched[0], watched[1]);
+	disarm(epoll, pair[0], pair[1]);
+	for (rounds = 0; access("go", F_OK) || rounds < 100; rounds++) {
+		usleep(10000);
+		if (rounds == 30)
+			close(open("begun", O_CREAT | O_WRONLY, 0600));
+	}
+	take_packets(packets[0]);
+	take_packets(reader);
+	OK(read(last[0], got, 1) == 1 && got[0] == 'x' && read(last[0], got, 10) == 0);
+	close(watched[1]);
+	close(pair[1]);
+	OK(epoll_wait(epoll, &e, 1, 0) == 0);
+	OK(read(timer, &ticks, sizeof(ticks)) == sizeof(ticks) && ticks >= rounds - 1);
+	OK(has_timer(-6) == 1);
+	OK(has_timer((int)(~(unsigned)getpid() << 3) | 6) == 1);
+	OK(has_timer((int)(~(unsigned)made << 3) | 6) == 1);
+	over = 1;
+	pthread_join(thread, NULL);
+	puts("done");
+	return 0;
+}
+"""
+
+
+@test
+def packets_of_pipes_disarmed_watches_and_ticks_are_as_they_were(s):
+    """And timers on processor time count that of the process, or of the thread."""
+    expect((out := gone_back(s, build(s, "kept", KEPT))) == "done\n", out)
+
+
+OPTIONS = """
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+enum { PAIR, PAIR_TOO, LISTENER, FROM, TO, UDP, UDP6, SOCKETS };
+static int fd[SOCKETS];
+static struct { int of, level, name, value, was; } option[] = {
+	{PAIR, SOL_SOCKET, SO_PASSCRED, 1}, {PAIR_TOO, SOL_SOCKET, SO_PEEK_OFF, 0}, {PAIR, SOL_SOCKET, SO_MARK, 4},
+	{FROM, IPPROTO_TCP, TCP_CORK, 1}, {FROM, IPPROTO_TCP, TCP_NOTSENT_LOWAT, 70000}, {FROM, IPPROTO_TCP, TCP_SYNCNT, 3},
+	{FROM, SOL_SOCKET, SO_MAX_PACING_RATE, 100000000}, {FROM, SOL_SOCKET, SO_ZEROCOPY, 1},
+	{TO, IPPROTO_TCP, TCP_LINGER2, 7}, {TO, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DONT},
+	{TO, IPPROTO_IP, IP_MINTTL, 3}, {LISTENER, IPPROTO_TCP, TCP_DEFER_ACCEPT, 7}, {LISTENER, IPPROTO_TCP, TCP_SAVE_SYN, 1},
+	{LISTENER, IPPROTO_TCP, TCP_FASTOPEN, 5}, {UDP, SOL_SOCKET, SO_TIMESTAMPNS, 1}, {UDP, SOL_SOCKET, SO_RXQ_OVFL, 1},
+	{UDP, IPPROTO_IP, IP_RECVTTL, 1}, {UDP, IPPROTO_IP, IP_RECVTOS, 1}, {UDP, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE},
+	{UDP, IPPROTO_IP, IP_RECVORIGDSTADDR, 1}, {UDP, IPPROTO_UDP, 104, 1}, {UDP6, SOL_SOCKET, SO_TIMESTAMPING, 0x18},
+	{UDP6, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO}, {UDP6, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1},
+	{UDP6, IPPROTO_IPV6, IPV6_RECVTCLASS, 1}, {UDP6, IPPROTO_IPV6, IPV6_DONTFRAG, 1}, {UDP6, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 9},
+	{UDP6, IPPROTO_IPV6, IPV6_RECVPATHMTU, 1}};
+enum { OPTIONS = sizeof(option) / sizeof(option[0]) };
+static int is_now(int i)
+{
+	int v = -2;
+	socklen_t len = sizeof(v);
+	return getsockopt(fd[option[i].of], option[i].level, option[i].name, &v, &len) ? -2 : v;
+}
+int main(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct timeval limit = {5, 0}, now;
+	char name[16] = "", text[4] = "";
+	struct ucred peer;
+	socklen_t len = sizeof(a);
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd))
+		return 1;
+	fd[LISTENER] = socket(AF_INET, SOCK_STREAM, 0);
+	bind(fd[LISTENER], (struct sockaddr *)&a, sizeof(a));
+	listen(fd[LISTENER], 4);
+	getsockname(fd[LISTENER], (struct sockaddr *)&a, &len);
+	fd[FROM] = socket(AF_INET, SOCK_STREAM, 0);
+	if (connect(fd[FROM], (struct sockaddr *)&a, sizeof(a)) || (fd[TO] = accept(fd[LISTENER], NULL, NULL)) < 0)
+		return 2;
+	close(fd[LISTENER]);
+	fd[LISTENER] = socket(AF_INET, SOCK_STREAM, 0);
+	for (int i = 0; i < OPTIONS; i++)
+		if (option[i].of == LISTENER)
+			setsockopt(fd[LISTENER], option[i].level, option[i].name, &option[i].value, sizeof(int));
+	listen(fd[LISTENER], 4);
+	fd[UDP] = socket(AF_INET, SOCK_DGRAM, 0);
+	fd[UDP6] = socket(AF_INET6, SOCK_DGRAM, 0);
+	write(fd[PAIR], "abc", 3);
+	setsockopt(fd[PAIR], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	setsockopt(fd[FROM], IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+	for (int i = 0; i < OPTIONS; i++) {
+		setsockopt(fd[option[i].of], option[i].level, option[i].name, &option[i].value, sizeof(int));
+		option[i].was = is_now(i);
+		if (option[i].was != option[i].value && option[i].name != SO_MARK && option[i].name != TCP_SYNCNT)
+			fprintf(stderr, "option %d.%d.%d is %d here\\n", option[i].of, option[i].level, option[i].name, option[i].was);
+	}
+	recv(fd[PAIR_TOO], text, 1, MSG_PEEK);
+	fclose(fopen("begun", "w"));
+	while (access("go", F_OK))
+		usleep(10000);
+	for (int i = 0; i < OPTIONS; i++)
+		if (option[i].name != SO_PEEK_OFF && is_now(i) != option[i].was)
+			printf("option %d.%d.%d is %d\\n", option[i].of, option[i].level, option[i].name, is_now(i));
+	len = sizeof(now);
+	getsockopt(fd[PAIR], SOL_SOCKET, SO_RCVTIMEO, &now, &len);
+	len = sizeof(name);
+	getsockopt(fd[FROM], IPPROTO_TCP, TCP_CONGESTION, name, &len);
+	len = sizeof(peer);
+	getsockopt(fd[PAIR], SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	recv(fd[PAIR_TOO], text, 3, MSG_PEEK);
+	printf("%s %d %d %s\\n", name, (int)now.tv_sec, peer.pid == getpid(), text);
+	return 0;
+}
+"""
+
+
+@test
+def options_of_sockets_are_as_they_were(s):
+    """Also those of socket pairs; and a place in what is looked at by MSG_PEEK is the program's own."""
+    out = gone_back(s, build(s, "options", OPTIONS))
+    expect(out == "reno 5 1 bc\n", out)
+
+
+URGENT = """
+import os, socket, time
+kind = os.environ["KIND"]
+if kind == "unix":
+    a, b = socket.socketpair()
+else:
+    door = socket.create_server(("127.0.0.1", 0)); a = socket.create_connection(door.getsockname()); b, _ = door.accept()
+    door.close()
+a.send(b"before"); a.send(b"!", socket.MSG_OOB); a.send(b"after")
+time.sleep(0.1)
+if kind == "seen":
+    b.recv(1, socket.MSG_OOB)
+while not os.path.exists("go"): time.sleep(0.02)
+got = b.recv(6) + (b"" if kind == "seen" else b.recv(1, socket.MSG_OOB)) + b.recv(5)
+print("done" if got == (b"beforeafter" if kind == "seen" else b"before!after") else got)
+"""
+
+
+@test
+def connections_with_urgent_data_are_refused_by_name(s):
+    """Also where that was read, and its place was not passed yet: what comes behind it can't be looked at."""
+    for kind in "tcp", "seen", "unix":
+        job = s.hale_start(1, PYTHON, "-c", URGENT, options=["--no-mpi", "--ckpt-every", "100ms", "--ckpt-wait", "200ms"],
+                           env={"KIND": kind})
+        job.until_says(r"checkpoint \d+ failed, the job goes on: .*with urgent data \(MSG_OOB\) that nobody has read")
+        s.write("go", "")
+        r = job.wait()
+        expect(r.status == 0 and r.out == "done\n", kind, r)
+        os.unlink(s.path("go"))
 
 
 @test

@@ -239,6 +239,10 @@ static hale_status_t collect_threads(struct capture *c, struct error *err)
 	if (!threads_collect(&c->threads) || !signals_collect(&c->signals, &c->timers) ||
 	    !scheduling_collect(&c->threads, &c->scheduling))
 		return no_memory(err);
+	const char *clock = signals_clocks_refusal(&c->timers, c->threads.count);
+	if (clock)
+		return error_set(err, HALE_ERR_UNSUPPORTED,
+				 "a timer of the program counts %s, which can't be saved", clock);
 	for (size_t i = 0; i < c->threads.count; i++) {
 		struct thread_record *t = list_at(&c->threads, i);
 		t->pending &= ~c->signals.pending;

@@ -152,6 +152,11 @@ void limits_restore(const struct rlimit64 *limits);
 bool signals_collect(struct signals_record *s, struct list *timers);
 /* Actions at once; timers and pending signals when the process is about to run on. */
 void signals_restore_actions(const struct signals_record *s);
+/* Before an image: gives timers on processor time the ids that they have now, if they have none.
+ * Why a timer can't be saved, or NULL. */
+const char *signals_clocks_refusal(struct list *timers, size_t threads);
+/* After it: those that threads have now. */
+void signals_clocks_correct(struct timer_record *timers, size_t count, int32_t (*new_tid)(int32_t));
 void signals_restore_timers(const struct signals_record *s, const struct timer_record *timers,
 			    size_t count);
 

@@ -37,8 +37,10 @@
  * 4: named pipes; owners of signals, leases; datagrams of sockets without another end; filters of
  *    sockets, removed folders, handles of ended processes, files with holes
  * 6: descriptors on their way, connections that nobody has accepted, System V IPC, POSIX message
- *    queues, inotify, terminals; what several processes have of eventfd and timerfd */
-enum { IMAGE_VERSION = 7, IMAGE_VERSION_OLDEST = 4 };
+ *    queues, inotify, terminals; what several processes have of eventfd and timerfd
+ * 7: what ranks of a node share
+ * 8: packets of pipes; options of socket pairs, and more of other sockets */
+enum { IMAGE_VERSION = 8, IMAGE_VERSION_OLDEST = 4 };
 
 enum frame_kind {
 	FRAME_HEADER = 1,  /* struct image_header, note */
@@ -282,7 +284,7 @@ enum fd_kind {
 	FD_KINDS,
 };
 
-enum { SOCKET_NAME = 128, SOCKET_OPTIONS = 10, SOCKET_MORE = 24 };
+enum { SOCKET_NAME = 128, SOCKET_OPTIONS = 10, SOCKET_MORE = 24, SOCKET_EXTRA = 96 };
 enum socket_end {
 	SOCKET_LISTENS = 1,
 	SOCKET_CONNECTED,
@@ -303,8 +305,9 @@ struct socket_record {
 	int64_t option[SOCKET_OPTIONS]; /* fd_socket_options.c; -1: it has none such */
 	int64_t more[SOCKET_MORE];	/* likewise */
 	uint32_t protocol;
-	uint16_t filter;	/* struct sock_filter that follow this struct */
-	uint16_t filter_locked; /* SO_LOCK_FILTER */
+	uint16_t filter;	     /* struct sock_filter that follow this struct */
+	uint16_t filter_locked;	     /* SO_LOCK_FILTER */
+	int64_t extra[SOCKET_EXTRA]; /* likewise (since format 8) */
 };
 
 struct fd_record {

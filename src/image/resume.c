@@ -158,6 +158,7 @@ void image_resume_finish(void)
 	for (size_t i = 0; i < plan->timer_count; i++)
 		if (plan->timers[i].notify & SIGEV_THREAD_ID)
 			plan->timers[i].tid = new_tid(plan->timers[i].tid);
+	signals_clocks_correct(plan->timers, plan->timer_count, new_tid);
 	signals_restore_timers(plan->signals, plan->timers, plan->timer_count);
 	scheduling_restore(plan->scheduling, plan->scheduling_count, new_tid);
 	memory_lock(plan);

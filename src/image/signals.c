@@ -18,10 +18,11 @@ static long number_after(const char **p, const char *key)
 		return -1;
 	at += strlen(key);
 	long v = 0;
-	for (; *at >= '0' && *at <= '9'; at++)
+	bool minus = *at == '-';
+	for (at += minus; *at >= '0' && *at <= '9'; at++)
 		v = v * 10 + (*at - '0');
 	*p = at;
-	return v;
+	return minus ? -v : v;
 }
 
 static uint64_t hex_at(const char *p)
@@ -95,8 +96,7 @@ static bool timers_collect(struct list *timers)
 			if (!strncmp(tid - 3, "tid", 3))
 				t->notify |= SIGEV_THREAD_ID;
 		}
-		long clock = number_after(&p, "ClockID: ");
-		t->clock = (int32_t)clock;
+		t->clock = (int32_t)number_after(&p, "ClockID: ");
 		sys(SYS_timer_gettime, id, &spec);
 		t->interval_s = spec.it_interval.tv_sec;
 		t->interval_ns = spec.it_interval.tv_nsec;
@@ -123,6 +123,51 @@ bool signals_collect(struct signals_record *s, struct list *timers)
 	}
 	timers_sort(timers);
 	return true;
+}
+
+/* Clocks of processor time are negative: the inverted id of a process or thread, and in three bits
+ * what it is. Id 0: of the process, or the thread, that has made the timer. */
+enum { CLOCK_BITS = 3, CLOCK_OF_THREAD = 4, CLOCK_KIND = 7 };
+
+static int32_t clock_id(int32_t clock)
+{
+	return clock < 0 ? ~(clock >> CLOCK_BITS) : 0;
+}
+
+static int32_t clock_with(int32_t clock, int32_t id)
+{
+	return (int32_t)(~(uint32_t)id << CLOCK_BITS) | (clock & CLOCK_KIND);
+}
+
+const char *signals_clocks_refusal(struct list *timers, size_t threads)
+{
+	int32_t pid = (int32_t)sys(SYS_getpid);
+	for (size_t i = 0; i < timers->count; i++) {
+		struct timer_record *t = list_at(timers, i);
+		bool of_thread = t->clock < 0 && t->clock & CLOCK_OF_THREAD;
+		int32_t id = clock_id(t->clock);
+		if (t->clock >= 0)
+			continue;
+		if (!of_thread && id && id != pid)
+			return "the processor time of another process";
+		if (of_thread && !id && threads > 1)
+			return "the processor time of a thread that the kernel does not name "
+			       "(timer_create by a system call of its own)";
+		t->clock = clock_with(t->clock, !of_thread ? 0 : id ? id : pid);
+	}
+	return NULL;
+}
+
+void signals_clocks_correct(struct timer_record *timers, size_t count, int32_t (*new_tid)(int32_t))
+{
+	for (size_t i = 0; i < count; i++) {
+		int32_t id = clock_id(timers[i].clock);
+		int32_t now = id && timers[i].clock & CLOCK_OF_THREAD ? new_tid(id) : id;
+		/* of a thread that has ended: one that nobody has */
+		if (timers[i].clock < 0)
+			timers[i].clock =
+			    clock_with(timers[i].clock, id && !now ? INT32_MAX >> 3 : now);
+	}
 }
 
 void signals_restore_actions(const struct signals_record *s)

@@ -274,9 +274,12 @@ long fd_socket_listen_at(const struct socket_record *x);
 void fd_socket_listened(const struct socket_record *x, int fd);
 long fd_socket_call(const struct socket_record *x, int *fd);
 
-/* Saves the len bytes that are in a pipe, which `from` reads, and leaves them there. */
+/* Saves the len bytes that are in a pipe, which `from` reads, and leaves them there. After the text
+ * of r nothing else may have been added. */
 hale_status_t fd_pipe_save(struct fd_table *t, const struct fd_probe *p, int from, size_t len,
-			   int capacity, struct error *err);
+			   int capacity, struct fd_record *r, struct error *err);
+/* Writes content c of f into a pipe again. */
+bool fd_pipe_fill(int end, const struct fd_restore *f, const struct content *c);
 /* The flags of a descriptor, as its fdinfo has them. */
 uint32_t fd_pipe_flags(const char *proc, int fd);
 /* Has nobody the other end any more, which only the kernel can tell? */
@@ -286,8 +289,8 @@ int fd_pipe_open(int end, const struct fd_record *r);
 
 /* fd_fifo.c: a named pipe made again, filled, by whoever has the records of all its descriptors.
  * Returns one to hand to fd_fifo_open for each of them, or -1. */
-int fd_fifo_make(const struct fd_record *r, const char *path, bool has_writers, const void *data,
-		 size_t len, struct error *err);
+int fd_fifo_make(const struct fd_record *r, const char *path, bool has_writers,
+		 const struct fd_restore *f, const struct content *c, struct error *err);
 int fd_fifo_open(int from, const struct fd_record *r);
 bool fd_fifo_writes(const struct fd_record *r);
 /* What is in it, if that process has saved it; or NULL. */
@@ -385,8 +388,10 @@ bool fd_tcp_find(const char *proc, bool (*wanted)(const struct fd_tcp *s, const 
 /* FD_SOCKET made again, by who has the records of both ends. The record in text; false: damaged. */
 bool fd_socket_record(const char *text, size_t text_len, const struct fd_record *r,
 		      struct socket_record *s);
-/* Of an open socket, into s->option and s->more. */
+/* Of an open socket, all that fd_socket_write_early and fd_socket_write_options set. */
 void fd_socket_read_options(int fd, struct socket_record *s);
+/* Sets SO_PEEK_OFF; what it was. */
+int fd_socket_peek_from(int fd, int from);
 /* Those that count before it gets its address; all others. */
 void fd_socket_write_early(int fd, const struct socket_record *s);
 void fd_socket_write_options(int fd, const struct socket_record *s);
@@ -396,6 +401,8 @@ bool fd_socket_make(const struct socket_record *x, const struct socket_record *y
 /* Sends what x had not read yet, from its other end; if it has none, `from` is x. to: its own end,
  * or -1. */
 bool fd_socket_fill(int from, int to, const struct socket_record *x, const void *data, size_t len);
+/* fd_socketpair.c: the options of an end of a pair, in whose record text is. */
+void fd_socketpair_finish(int fd, const char *text, size_t text_len, const struct fd_record *r);
 /* fd_datagrams.c: what nobody has read yet of a socket for datagrams that has no other end; and the
  * same again, from the addresses that have sent it. */
 hale_status_t fd_datagrams_save(struct fd_table *t, const struct fd_probe *p,

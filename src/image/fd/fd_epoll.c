@@ -5,6 +5,7 @@
  * The number is the one that a file had when it was added. It may have been closed since, or be
  * another file's, while the watched one has another number: the kernel tells which. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
 
@@ -119,6 +120,8 @@ static int open_epoll(struct fd_restore *f, size_t index, struct error *err)
 /* Under the number that it was added by, whatever has that number now. */
 static long watch_by_number(int epoll, const struct epoll_record *e, struct epoll_event *event)
 {
+	if (e->source == e->fd)
+		return sys(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, e->fd, event);
 	long flags = sys(SYS_fcntl, e->fd, F_GETFD), rc;
 	long there = flags >= 0 ? sys(SYS_fcntl, e->fd, F_DUPFD_CLOEXEC, 0) : -1;
 	if (flags >= 0 && there < 0)
@@ -135,16 +138,60 @@ static long watch_by_number(int epoll, const struct epoll_record *e, struct epol
 	return rc;
 }
 
+/* One of EPOLLONESHOT that has told: the kernel keeps of its events what says how it tells. */
+static bool is_disarmed(const struct epoll_record *e)
+{
+	return e->events & EPOLLONESHOT &&
+	       !(e->events & ~(uint32_t)(EPOLLONESHOT | EPOLLET | EPOLLWAKEUP | EPOLLEXCLUSIVE));
+}
+
+/* Whatever is added tells of errors and of hanging up, until it has told of something: so of what
+ * is ready now. An empty pipe has a byte for a moment; what else is not ready for anything (what
+ * listens, timers) knows no hanging up. */
+static long watch_disarmed(int epoll, const struct epoll_record *e, struct epoll_event *event)
+{
+	struct pollfd look = {.fd = e->source, .events = POLLIN | POLLOUT | POLLPRI | POLLRDHUP};
+	const struct timespec now = {0, 0};
+	struct epoll_event told;
+	struct stat st = {0};
+	char path[64], byte = 0;
+	long writer = -1, reader = -1, wrote = 0;
+	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", e->source);
+	if (!sys(SYS_ppoll, &look, 1, &now, NULL, 0) && !sys(SYS_fstat, e->source, &st) &&
+	    S_ISFIFO(st.st_mode)) {
+		writer = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+		reader = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+		look.revents = POLLIN;
+		if (writer >= 0 && reader >= 0)
+			wrote = sys(SYS_write, writer, &byte, 1);
+	}
+	event->events |= (uint32_t)look.revents;
+	long rc = watch_by_number(epoll, e, event);
+	if (rc >= 0)
+		sys(SYS_epoll_pwait, epoll, &told, 1, 0, NULL, 0);
+	if (wrote == 1) /* a full one takes none */
+		sys(SYS_read, reader, &byte, 1);
+	if (writer >= 0)
+		sys(SYS_close, writer);
+	if (reader >= 0)
+		sys(SYS_close, reader);
+	return rc;
+}
+
+/* Those that have told first: what is added later must not be told of. */
 static bool connect_epoll(struct fd_restore *f, size_t index, struct error *err)
 {
 	const struct fd_record *r = &f->record[index];
 	const int fd = fd_now(f, index);
-	for (uint64_t i = 0; i < r->a; i++) {
+	for (uint64_t k = 0; k < 2 * r->a; k++) {
 		struct epoll_record e;
+		uint64_t i = k % r->a;
 		memcpy(&e, fd_text(f, r) + i * sizeof(e), sizeof(e));
 		struct epoll_event event = {.events = e.events, .data.u64 = e.data};
-		long rc = e.source == e.fd ? sys(SYS_epoll_ctl, fd, EPOLL_CTL_ADD, e.fd, &event)
-					   : watch_by_number(fd, &e, &event);
+		if (is_disarmed(&e) != (k < r->a))
+			continue;
+		long rc = is_disarmed(&e) ? watch_disarmed(fd, &e, &event)
+					  : watch_by_number(fd, &e, &event);
 		if (rc < 0) {
 			error_set(err, HALE_ERR_SYSTEM,
 				  "can't watch descriptor %d again by epoll %d (error %ld)", e.fd,

@@ -3,13 +3,18 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/fmt.h"
 #include "image/fd/fd.h"
 
 enum { FLAGS = O_NONBLOCK };
+#ifndef TFD_IOC_SET_TICKS
+#define TFD_IOC_SET_TICKS _IOW('T', 0, uint64_t)
+#endif
 
 static int made(long fd, const char *what, struct error *err)
 {
@@ -67,9 +72,27 @@ static void timer_pair(const struct fd_probe *p, const char *key, int64_t *s, in
 		*ns = *ns * 10 + (*comma - '0');
 }
 
+/* Of one that repeats the kernel counts the ticks when it is asked for its time, not before. */
+static const struct fd_probe *count_ticks(const struct fd_table *t, const struct fd_probe *p)
+{
+	struct itimerspec spec;
+	char path[64];
+	struct fd_probe *now = arena_alloc(t->arena, sizeof(*now));
+	fmt_print(path, sizeof(path), "%s/fdinfo/%d", t->proc, p->fd);
+	if (!now)
+		return p;
+	*now = *p;
+	return !sys(SYS_timerfd_gettime, p->fd, &spec) &&
+		       sys_read_small(path, now->info, sizeof(now->info)) > 0
+		   ? now
+		   : p;
+}
+
 static hale_status_t timer_capture(struct fd_table *t, const struct fd_probe *p,
 				   struct fd_record *r, struct error *err)
 {
+	if (!t->other)
+		p = count_ticks(t, p);
 	r->a = fd_info_number(p, "clockid:", 10, 1);
 	r->b = fd_info_number(p, "ticks:", 10, 0);
 	timer_pair(p, "it_value:", &r->value_s, &r->value_ns);
@@ -84,10 +107,13 @@ static int timer_open(struct fd_restore *f, size_t index, struct error *err)
 	long fd = sys(SYS_timerfd_create, r->a, TFD_CLOEXEC | (r->open_flags & FLAGS));
 	if (fd < 0)
 		return made(fd, "a timerfd", err);
-	if (r->b) /* it had fired, and nobody had read that */
-		spec.it_value = (struct timespec){0, 1};
 	if (spec.it_value.tv_sec || spec.it_value.tv_nsec)
 		sys(SYS_timerfd_settime, fd, 0, &spec, NULL);
+	/* it had fired, and nobody had read that; a kernel that takes no number of ticks has one */
+	if (r->b && sys(SYS_ioctl, fd, TFD_IOC_SET_TICKS, &r->b)) {
+		spec.it_value = (struct timespec){0, 1};
+		sys(SYS_timerfd_settime, fd, 0, &spec, NULL);
+	}
 	return (int)fd;
 }
 

@@ -150,7 +150,7 @@ static hale_status_t save_content(struct fd_table *t, const struct fd_probe *p, 
 	}
 	r->has_content = 1;
 	r->size = (uint64_t)len;
-	hale_status_t rc = fd_pipe_save(t, p, (int)fd, (size_t)len, (int)r->a, err);
+	hale_status_t rc = fd_pipe_save(t, p, (int)fd, (size_t)len, (int)r->a, r, err);
 	if (fd != p->fd)
 		sys(SYS_close, fd);
 	return rc;
@@ -250,15 +250,15 @@ static long reopen(int fd, uint32_t flags)
 	return sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
 }
 
-int fd_fifo_make(const struct fd_record *r, const char *path, bool has_writers, const void *data,
-		 size_t len, struct error *err)
+int fd_fifo_make(const struct fd_record *r, const char *path, bool has_writers,
+		 const struct fd_restore *f, const struct content *c, struct error *err)
 {
 	/* the rank that saved what is in it may have put that back already */
 	long fd = r->b & ELSEWHERE ? name_open(r, path) : open_empty(r, path);
 	long rc = fd < 0 ? fd : 0;
 	if (!rc && r->a)
 		sys(SYS_fcntl, fd, F_SETPIPE_SZ, r->a);
-	if (!rc && len && sys(SYS_write, fd, data, len) != (long)len)
+	if (!rc && c && !fd_pipe_fill((int)fd, f, c))
 		rc = -EIO;
 	if (!rc && !has_writers) {
 		long reader = reopen((int)fd, O_RDONLY | O_NONBLOCK);
@@ -277,7 +277,8 @@ int fd_fifo_make(const struct fd_record *r, const char *path, bool has_writers, 
 
 int fd_fifo_open(int from, const struct fd_record *r)
 {
-	long fd = reopen(from, (r->open_flags & REOPENED) | O_NONBLOCK);
+	uint32_t flags = r->open_flags & REOPENED; /* open takes no O_DIRECT for it, F_SETFL does */
+	long fd = reopen(from, (flags & ~(uint32_t)O_DIRECT) | O_NONBLOCK);
 	if (fd < 0)
 		return (int)fd;
 	if (r->b & LEFT) { /* one comes and leaves */
@@ -285,8 +286,8 @@ int fd_fifo_open(int from, const struct fd_record *r)
 		if (writer >= 0)
 			sys(SYS_close, writer);
 	}
-	if (!(r->open_flags & O_NONBLOCK))
-		sys(SYS_fcntl, fd, F_SETFL, r->open_flags & REOPENED & ~(uint32_t)O_ACCMODE);
+	if (!(flags & O_NONBLOCK) || flags & O_DIRECT)
+		sys(SYS_fcntl, fd, F_SETFL, flags & ~(uint32_t)O_ACCMODE);
 	return (int)fd;
 }
 
@@ -311,8 +312,7 @@ static int open_fifo(struct fd_restore *f, size_t index, struct error *err)
 	for (size_t i = 0; i < f->count; i++)
 		if (is_same(&f->record[i], me))
 			writes |= fd_fifo_writes(&f->record[i]);
-	int all = fd_fifo_make(me, fd_text(f, me), writes, content ? content->data : NULL,
-			       content ? content->len : 0, err);
+	int all = fd_fifo_make(me, fd_text(f, me), writes, f, content, err);
 	if (all < 0)
 		return -1;
 	all = fd_lift(f, all);

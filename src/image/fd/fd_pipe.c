@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* Pipes with both ends in this process, and what is in them. */
+/* Pipes with both ends in this process, and what is in them. Each write to one with O_DIRECT is a
+ * packet: the record's text has their lengths (uint32_t), behind the name of a named pipe. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -43,8 +44,8 @@ static bool goes_other_way(const struct fd_seen *s, const void *arg)
 /* Is there a descriptor of the same pipe that goes the other way? */
 static bool has_other_end(const struct fd_table *t, const struct fd_probe *p)
 {
-	const struct pipe_end end = {
-	    p->fd, is_read_end((uint32_t)fd_info_number(p, "flags:", 8, 0))};
+	const struct pipe_end end = {p->fd,
+				     is_read_end((uint32_t)fd_info_number(p, "flags:", 8, 0))};
 	return fd_tree_has(t, p->link, goes_other_way, &end);
 }
 
@@ -82,25 +83,68 @@ static bool match(const struct fd_table *t, const struct fd_probe *p)
 	       (has_other_end(t, p) || is_cut_off(t, p));
 }
 
-/* tee() copies what is in a pipe without taking it out. */
+static bool writes_packets(const struct fd_seen *s, const void *arg)
+{
+	uint32_t flags = fd_pipe_flags(s->proc, s->fd);
+	return flags & O_DIRECT && !is_read_end(flags);
+}
+
+/* Copies what is in a pipe into another one, without taking it out. */
+static bool copy_to(int side[2], int from, size_t len, int capacity)
+{
+	if (sys(SYS_pipe2, side, O_CLOEXEC | O_NONBLOCK))
+		return false;
+	sys(SYS_fcntl, side[1], F_SETPIPE_SZ, capacity);
+	return sys(SYS_tee, from, side[1], len, 2 /* SPLICE_F_NONBLOCK */) > 0;
+}
+
+static void close_both(const int side[2])
+{
+	for (int i = 0; i < 2; i++)
+		if (side[i] >= 0)
+			sys(SYS_close, side[i]);
+}
+
+/* What could be read in one piece: the rest of a packet that is read in part is gone. */
+static bool is_one_packet(const struct fd_table *t, const struct fd_probe *p, int from, size_t len,
+			  int capacity)
+{
+	int side[2] = {-1, -1}, left = 0;
+	char first;
+	if (len == 1)
+		return fd_tree_has(t, p->link, writes_packets, NULL);
+	bool ok = copy_to(side, from, len, capacity) && sys(SYS_read, side[0], &first, 1) == 1 &&
+		  !sys(SYS_ioctl, side[0], FIONREAD, &left);
+	close_both(side);
+	return ok && !left;
+}
+
+/* A packet that is copied stays one: each call reads one. */
 hale_status_t fd_pipe_save(struct fd_table *t, const struct fd_probe *p, int from, size_t len,
-			   int capacity, struct error *err)
+			   int capacity, struct fd_record *r, struct error *err)
 {
 	int side[2] = {-1, -1};
-	char *data = fd_add_content(t, 0, len, len);
-	if (!data || sys(SYS_pipe2, side, O_CLOEXEC | O_NONBLOCK))
-		return error_set(err, HALE_ERR_MEMORY, "no memory for the content of a pipe");
-	sys(SYS_fcntl, side[1], F_SETPIPE_SZ, capacity);
-	long n = sys(SYS_tee, from, side[1], len, 2 /* SPLICE_F_NONBLOCK */);
+	uint32_t begin = (uint32_t)t->text.len, piece;
+	char *data = fd_add_content(t, 0, len, len), *to = NULL;
+	bool ok = data && copy_to(side, from, len, capacity);
 	size_t got = 0;
-	for (long k; n > 0 && got < len; got += (size_t)k)
+	for (long k; ok && got < len; got += (size_t)k) {
 		if ((k = sys(SYS_read, side[0], data + got, len - got)) <= 0)
 			break;
-	sys(SYS_close, side[0]);
-	sys(SYS_close, side[1]);
+		piece = (uint32_t)k;
+		if (!got && piece == len && !is_one_packet(t, p, from, len, capacity))
+			continue;
+		if (!(to = bytes_extend(&t->text, sizeof(piece))))
+			break;
+		memcpy(to, &piece, sizeof(piece));
+	}
+	close_both(side);
 	if (got != len)
 		return error_set(err, HALE_ERR_SYSTEM,
 				 "can't read what is in the pipe of descriptor %d", p->fd);
+	if (!r->text_len)
+		r->text_offset = begin;
+	r->text_len += (uint32_t)t->text.len - begin;
 	return HALE_OK;
 }
 
@@ -122,11 +166,11 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 	}
 	r->has_content = 1;
 	r->size = (uint64_t)len;
-	return fd_pipe_save(t, p, p->fd, (size_t)len, (int)capacity, err);
+	return fd_pipe_save(t, p, p->fd, (size_t)len, (int)capacity, r, err);
 }
 
-/* What pipe(2) has made is one open file in all processes that have it, which tells it from what was
- * opened by a path in /proc. */
+/* What pipe(2) has made is one open file in all processes that have it, which tells it from what
+ * was opened by a path in /proc. */
 int fd_pipe_open(int end, const struct fd_record *r)
 {
 	enum { OPENED = 0100000 /* O_LARGEFILE */ };
@@ -136,19 +180,42 @@ int fd_pipe_open(int end, const struct fd_record *r)
 		return (int)sys(SYS_fcntl, end, F_DUPFD_CLOEXEC, 0);
 	}
 	fmt_print(path, sizeof(path), "/proc/thread-self/fd/%d", end);
-	return (int)sys(SYS_openat, AT_FDCWD, path,
-			(r->open_flags & (O_ACCMODE | O_NONBLOCK | O_DIRECT)) | O_CLOEXEC);
+	long fd =
+	    sys(SYS_openat, AT_FDCWD, path, (r->open_flags & (O_ACCMODE | O_NONBLOCK)) | O_CLOEXEC);
+	if (fd >= 0 && r->open_flags & O_DIRECT) /* which open does not take for a pipe */
+		sys(SYS_fcntl, fd, F_SETFL, r->open_flags & (O_NONBLOCK | O_DIRECT));
+	return (int)fd;
 }
 
 /* More than it takes is an error, not a wait for ever. */
+bool fd_pipe_fill(int end, const struct fd_restore *f, const struct content *c)
+{
+	const struct fd_record *r = &f->record[c->record.fd_index];
+	const char *text = fd_text(f, r), *data = c->data;
+	size_t name = r->kind == FD_FIFO ? strlen(text) + 1 : 0, left = c->len;
+	uint32_t piece;
+	if (r->text_offset > f->text_len || f->text_len - r->text_offset < r->text_len)
+		return false;
+	if (r->text_len <= name)
+		return sys(SYS_write, end, data, left) == (long)left;
+	long flags = sys(SYS_fcntl, end, F_GETFL);
+	bool ok = flags >= 0 && !sys(SYS_fcntl, end, F_SETFL, flags | O_DIRECT);
+	for (size_t at = name; ok && at + sizeof(piece) <= r->text_len; at += sizeof(piece)) {
+		memcpy(&piece, text + at, sizeof(piece));
+		ok = piece <= left && sys(SYS_write, end, data, piece) == (long)piece;
+		data += piece;
+		left -= piece;
+	}
+	return ok && !left && !sys(SYS_fcntl, end, F_SETFL, flags);
+}
+
 static bool fill(const struct fd_restore *f, uint64_t inode, int end)
 {
 	for (size_t c = 0; c < f->content_count; c++) {
 		const struct content *x = &f->content[c];
 		int32_t i = x->record.fd_index;
 		if (i >= 0 && (size_t)i < f->count && f->record[i].kind == FD_PIPE &&
-		    f->record[i].inode == inode &&
-		    sys(SYS_write, end, x->data, x->len) != (long)x->len)
+		    f->record[i].inode == inode && !fd_pipe_fill(end, f, x))
 			return false;
 	}
 	return true;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -23,9 +24,9 @@ enum { IS_CORKED = 1 /* UDP_CORK */, UDPLITE = 136 };
 struct socket_look {
 	struct socket_record is;
 	uint64_t peer;
-	uint32_t waiting;     /* connections that nobody has accepted yet */
-	uint32_t turn;	      /* of SOCKET_WAITS: its place among them */
-	bool has_bytes;	      /* … and it has sent something */
+	uint32_t waiting; /* connections that nobody has accepted yet */
+	uint32_t turn;	  /* of SOCKET_WAITS: its place among them */
+	bool has_bytes;	  /* … and it has sent something */
 	bool is_tcp;
 };
 
@@ -199,12 +200,34 @@ static long peek(int fd, void *to, size_t len, int flags, bool *cut)
 	return n;
 }
 
+/* What was sent urgently is beside the stream, and its place is in it: the kernel shows the stream
+ * up to there only, unless it is to stand inside. */
+static bool is_urgent(int fd)
+{
+	struct pollfd look = {.fd = fd, .events = POLLPRI};
+	const struct timespec now = {0, 0};
+	int len = 0, all = 0, inside = 0, one = 1;
+	uint32_t size = sizeof(inside);
+	if (sys(SYS_ppoll, &look, 1, &now, NULL, 0) > 0 && look.revents & POLLPRI)
+		return true;
+	if (sys(SYS_getsockopt, fd, SOL_SOCKET, SO_OOBINLINE, &inside, &size) || inside ||
+	    sys(SYS_ioctl, fd, FIONREAD, &len) ||
+	    sys(SYS_setsockopt, fd, SOL_SOCKET, SO_OOBINLINE, &one, sizeof(one)))
+		return false;
+	sys(SYS_ioctl, fd, FIONREAD, &all);
+	sys(SYS_setsockopt, fd, SOL_SOCKET, SO_OOBINLINE, &inside, sizeof(inside));
+	return all > len;
+}
+
 static hale_status_t save_stream(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
 				 struct error *err)
 {
 	int len = 0;
 	bool cut;
 	char *taken;
+	if (is_urgent(p->fd))
+		return fd_refuse_for_now(
+		    p, "a connection with urgent data (MSG_OOB) that nobody has read", err);
 	size_t full = fd_full_copy(t, p->st.st_ino, &taken);
 	if (full) {
 		r->has_content = 1;
@@ -290,6 +313,9 @@ static const char *why_not(int fd, uint64_t inode, struct socket_look *l)
 		return "a socket with an eBPF filter of what it receives";
 	if (!sys(SYS_getsockopt, fd, SOL_SOCKET, SO_BINDTODEVICE, device, &len) && len)
 		return "a socket of one network device";
+	len = sizeof(device);
+	if (l->is_tcp && !sys(SYS_getsockopt, fd, IPPROTO_TCP, TCP_ULP, device, &len) && len)
+		return "a connection whose bytes another protocol of the kernel wraps (TCP_ULP)";
 	if (l->is.end != SOCKET_ALONE)
 		return NULL;
 	sys(SYS_ppoll, &poll, 1, &now, NULL, 0);
@@ -376,6 +402,7 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 		sys(SYS_setsockopt, p->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	}
 	fd_socket_read_options(p->fd, &l.is);
+	int peek_from = fd_socket_peek_from(p->fd, -1);
 	hale_status_t rc = HALE_OK;
 	if (fd_way_passes(t, p->st.st_ino) && l.is.end != SOCKET_ALONE)
 		rc = fd_way_save(t, p, r, err);
@@ -388,6 +415,8 @@ static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struc
 					 err);
 	else if (l.is.end == SOCKET_ALONE && l.is.type == SOCK_DGRAM)
 		rc = fd_datagrams_save(t, p, &l.is, r, err);
+	if (peek_from >= 0)
+		fd_socket_peek_from(p->fd, peek_from);
 	return rc == HALE_OK ? add_record(t, p->fd, &l.is, r, err) : rc;
 }
 
@@ -522,8 +551,8 @@ static bool filter_socket(struct fd_restore *f, size_t index, struct error *err)
 	if (!fd_socket_record(f->text, f->text_len, r, &x) || !x.filter ||
 	    (!sys(SYS_getsockopt, fd, SOL_SOCKET, SO_GET_FILTER, NULL, &has) && has))
 		return true;
-	struct sock_fprog program = {x.filter,
-				     (struct sock_filter *)(uintptr_t)(fd_text(f, r) + sizeof(x))};
+	const char *filter = fd_text(f, r) + r->text_len - x.filter * sizeof(struct sock_filter);
+	struct sock_fprog program = {x.filter, (struct sock_filter *)(uintptr_t)filter};
 	long rc = sys(SYS_setsockopt, fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 	if (!rc && x.filter_locked)
 		rc = sys(SYS_setsockopt, fd, SOL_SOCKET, SO_LOCK_FILTER, &one, sizeof(one));

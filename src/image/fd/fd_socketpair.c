@@ -3,6 +3,7 @@
  * wake themselves (Python's asyncio, libuv), and the bytes that are in them. All else that sockets
  * can be: fd_socket.c. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -17,31 +18,68 @@ static bool match(const struct fd_table *t, const struct fd_probe *p)
 	       fd_tree_has_socket(t, u.peer);
 }
 
+/* Its options, as the record of another socket has them. */
+static bool add_options(struct fd_table *t, int fd, struct fd_record *r)
+{
+	struct socket_record *s = arena_alloc(t->arena, sizeof(*s));
+	if (!s)
+		return false;
+	*s = (struct socket_record){.family = AF_UNIX, .type = (uint32_t)r->b};
+	fd_socket_read_options(fd, s);
+	return fd_add_text(t, r, s, sizeof(*s));
+}
+
+void fd_socketpair_finish(int fd, const char *text, size_t text_len, const struct fd_record *r)
+{
+	struct socket_record s;
+	if (fd_socket_record(text, text_len, r, &s)) /* since format 8 */
+		fd_socket_write_options(fd, &s);
+}
+
+static hale_status_t save(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
+			  size_t len, struct error *err)
+{
+	char *data = fd_add_content(t, 0, len, len);
+	if (!data)
+		return error_set(err, HALE_ERR_MEMORY, "no memory for the content of a socket");
+	r->has_content = 1;
+	r->size = len;
+	struct iovec iov = {data, len};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	int peek_from = fd_socket_peek_from(p->fd, -1);
+	long n = sys(SYS_recvmsg, p->fd, &m, MSG_PEEK | MSG_DONTWAIT);
+	if (peek_from >= 0)
+		fd_socket_peek_from(p->fd, peek_from);
+	if (n == (long)len)
+		return m.msg_flags & MSG_CTRUNC
+			   ? fd_refuse(p, "a socket pair with descriptors on their way", err)
+			   : HALE_OK;
+	return fd_refuse(p, "a socket pair whose content can't be looked at", err);
+}
+
 /* a: the peer's inode; b: the type of both. */
 static hale_status_t capture(struct fd_table *t, const struct fd_probe *p, struct fd_record *r,
 			     struct error *err)
 {
 	struct fd_unix u = {0};
+	struct pollfd look = {.fd = p->fd, .events = POLLPRI};
+	const struct timespec now = {0, 0};
 	int len = 0;
 	fd_unix_ask(r->inode, &u);
 	r->a = u.peer;
 	r->b = u.type;
-	if (!t->other && fd_way_passes(t, r->inode))
-		return fd_way_save(t, p, r, err);
-	if (t->other || sys(SYS_ioctl, p->fd, FIONREAD, &len) || len <= 0)
+	if (t->other)
 		return HALE_OK;
-	char *data = fd_add_content(t, 0, (uint64_t)len, (size_t)len);
-	if (!data)
-		return error_set(err, HALE_ERR_MEMORY, "no memory for the content of a socket");
-	r->has_content = 1;
-	r->size = (uint64_t)len;
-	struct iovec iov = {data, (size_t)len};
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	if (sys(SYS_recvmsg, p->fd, &m, MSG_PEEK | MSG_DONTWAIT) == len)
-		return m.msg_flags & MSG_CTRUNC
-			   ? fd_refuse(p, "a socket pair with descriptors on their way", err)
-			   : HALE_OK;
-	return fd_refuse(p, "a socket pair whose content can't be looked at", err);
+	if (!add_options(t, p->fd, r))
+		return error_set(err, HALE_ERR_MEMORY, "no memory for the options of a socket");
+	if (fd_way_passes(t, r->inode))
+		return fd_way_save(t, p, r, err);
+	if (sys(SYS_ppoll, &look, 1, &now, NULL, 0) > 0 && look.revents & POLLPRI)
+		return fd_refuse_for_now(
+		    p, "a socket pair with urgent data (MSG_OOB) that nobody has read", err);
+	if (sys(SYS_ioctl, p->fd, FIONREAD, &len) || len <= 0)
+		return HALE_OK;
+	return save(t, p, r, (size_t)len, err);
 }
 
 /* What has descriptors comes later, when these are open. */
@@ -82,6 +120,8 @@ static int open_pair(struct fd_restore *f, size_t index, struct error *err)
 			  me->fd);
 		return -1;
 	}
+	fd_socketpair_finish(end[0], f->text, f->text_len, me);
+	fd_socketpair_finish(end[1], f->text, f->text_len, &f->record[other]);
 	sys(SYS_fcntl, end[0], F_SETFL, me->open_flags & O_NONBLOCK);
 	sys(SYS_fcntl, end[1], F_SETFL, f->record[other].open_flags & O_NONBLOCK);
 	f->temp[other] = end[1];

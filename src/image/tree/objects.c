@@ -135,10 +135,13 @@ static bool is_shared(const struct objects *o, size_t i, uint32_t kind, uint64_t
 	return false;
 }
 
-const struct content *objects_content(const struct objects *o, uint32_t kind, uint64_t inode)
+const struct content *objects_content(const struct objects *o, uint32_t kind, uint64_t inode,
+				      const struct fd_restore **of)
 {
 	for (size_t i = 0; i < o->images; i++) {
 		const struct fd_restore *f = &o->image[i].fds;
+		if (of)
+			*of = f;
 		for (size_t c = 0; c < f->content_count; c++) {
 			int32_t at = f->content[c].record.fd_index;
 			if (at >= 0 && (size_t)at < f->count && f->record[at].kind == kind &&
@@ -153,7 +156,8 @@ const struct content *objects_content(const struct objects *o, uint32_t kind, ui
 static bool make_pipe(struct objects *o, const struct fd_record *r, struct error *err)
 {
 	struct tree_object *x = objects_add(o, TREE_PIPE, 0, r->inode, err);
-	const struct content *c = objects_content(o, FD_PIPE, r->inode);
+	const struct fd_restore *of;
+	const struct content *c = objects_content(o, FD_PIPE, r->inode, &of);
 	int end[2] = {-1, -1};
 	if (!x)
 		return false;
@@ -165,8 +169,7 @@ static bool make_pipe(struct objects *o, const struct fd_record *r, struct error
 		sys(SYS_fcntl, end[1], F_SETPIPE_SZ, r->a);
 	x->fd = objects_lift(end[0]);
 	x->other = objects_lift(end[1]);
-	if (x->fd >= 0 && x->other >= 0 &&
-	    (!c || sys(SYS_write, x->other, c->data, c->len) == (long)c->len))
+	if (x->fd >= 0 && x->other >= 0 && (!c || fd_pipe_fill(x->other, of, c)))
 		return true;
 	error_set(err, HALE_ERR_SYSTEM, "can't fill a pipe between child processes again");
 	return false;
@@ -186,13 +189,16 @@ static bool has_writers(const struct objects *o, const struct fd_record *r)
 static bool make_fifo(struct objects *o, size_t i, const struct fd_record *r, struct error *err)
 {
 	struct tree_object *x = objects_add(o, TREE_FIFO, r->device, r->inode, err);
+	const struct fd_restore *of = NULL;
 	const struct content *c = NULL;
 	if (!x)
 		return false;
-	for (size_t k = i; k < o->images && !c; k++)
-		c = fd_fifo_content(&o->image[k].fds, r);
-	x->fd = objects_lift(fd_fifo_make(r, fd_text(&o->image[i].fds, r), has_writers(o, r),
-					  c ? c->data : NULL, c ? c->len : 0, err));
+	for (size_t k = i; k < o->images && !c; k++) {
+		of = &o->image[k].fds;
+		c = fd_fifo_content(of, r);
+	}
+	x->fd = objects_lift(
+	    fd_fifo_make(r, fd_text(&o->image[i].fds, r), has_writers(o, r), of, c, err));
 	return x->fd >= 0;
 }
 

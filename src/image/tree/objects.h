@@ -33,7 +33,8 @@ int objects_way_open(struct objects *o, size_t i, size_t n, struct error *err);
 struct tree_object *objects_add(struct objects *o, uint32_t kind, uint64_t device, uint64_t inode,
 				struct error *err);
 /* What is in a pipe or socket, but parcels (fd/fd_way.c); NULL: nothing. */
-const struct content *objects_content(const struct objects *o, uint32_t kind, uint64_t inode);
+const struct content *objects_content(const struct objects *o, uint32_t kind, uint64_t inode,
+				      const struct fd_restore **of);
 /* Out of the way, and for those who are executed, too. */
 int objects_lift(int fd);
 

@@ -6,6 +6,19 @@
 
 #include "image/tree/objects.h"
 
+static void finish_end(const struct objects *o, int fd, uint64_t inode)
+{
+	for (size_t i = 0; i < o->images; i++)
+		for (size_t n = 0; n < o->image[i].t.fd_count; n++) {
+			const struct image_tables *t = &o->image[i].t;
+			const struct fd_record *r = &t->fds[n];
+			if (r->kind != FD_SOCKETPAIR || r->same_as >= 0 || r->inode != inode)
+				continue;
+			fd_socketpair_finish(fd, t->fd_text, t->fd_text_len, r);
+			return;
+		}
+}
+
 bool objects_make_pair(struct objects *o, const struct fd_record *r, struct error *err)
 {
 	struct tree_object *x = objects_add(o, TREE_SOCKET, 0, r->inode, err);
@@ -20,8 +33,8 @@ bool objects_make_pair(struct objects *o, const struct fd_record *r, struct erro
 	}
 	x->fd = objects_lift(end[0]);
 	y->fd = objects_lift(end[1]);
-	const struct content *to_x = objects_content(o, FD_SOCKETPAIR, r->inode);
-	const struct content *to_y = objects_content(o, FD_SOCKETPAIR, r->a);
+	const struct content *to_x = objects_content(o, FD_SOCKETPAIR, r->inode, NULL);
+	const struct content *to_y = objects_content(o, FD_SOCKETPAIR, r->a, NULL);
 	bool ok = x->fd >= 0 && y->fd >= 0;
 	if (ok && to_x)
 		ok = sys(SYS_sendto, y->fd, to_x->data, to_x->len, MSG_DONTWAIT, NULL, 0) ==
@@ -29,10 +42,14 @@ bool objects_make_pair(struct objects *o, const struct fd_record *r, struct erro
 	if (ok && to_y)
 		ok = sys(SYS_sendto, x->fd, to_y->data, to_y->len, MSG_DONTWAIT, NULL, 0) ==
 		     (long)to_y->len;
-	if (!ok)
+	if (!ok) {
 		error_set(err, HALE_ERR_SYSTEM,
 			  "can't fill a pair of sockets between child processes again");
-	return ok;
+		return false;
+	}
+	finish_end(o, x->fd, r->inode);
+	finish_end(o, y->fd, r->a);
+	return true;
 }
 
 /* The end of a connection that is that socket; NULL: no image has it. */
