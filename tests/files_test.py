@@ -162,10 +162,35 @@ def killed(*after):
 def a_file_that_several_ranks_write_is_of_one_moment(s):
     """By system calls of their own, not by MPI-IO. Without that whoever is restored first cuts what others wrote."""
     exe = s.compile("same_file")
-    r = s.hale_run(2, exe, 3000, options=["--ckpt-every", "500ms", "--inject", "kill:rank=0,after=2s",
-                                          "--inject", "kill:rank=1,after=3500ms", "--report", "report.json"])
+    r = s.hale_run(2, exe, 3000, options=["--ckpt-every", "500ms", "--inject", "kill:rank=0,at-ckpt=2",
+                                          "--inject", "kill:rank=1,at-ckpt=3", "--report", "report.json"])
     expect(r.status == 0 and r.out == "0 records missing, 0 lines missing, 0 twice\n", r)
     expect([f["rolled_back_to"] > 0 for f in s.report()["failures"]] == [True, True], s.report()["failures"])
+
+
+@test
+def so_is_one_that_ranks_of_several_nodes_write(s):
+    """The first checkpoint may begin anew, since it is only seen at its end that they have begun with it."""
+    exe = s.compile("same_file")
+    r = s.hale_run(3, exe, 3000, options=["--nodes", "2", "--ckpt-every", "500ms", "--inject", "kill:rank=0,at-ckpt=3",
+                                          "--inject", "kill:rank=2,at-ckpt=4", "--report", "report.json"])
+    expect(r.status == 0 and r.out == "0 records missing, 0 lines missing, 0 twice\n", r)
+    expect([f["rolled_back_to"] > 0 for f in s.report()["failures"]] == [True, True], s.report()["failures"])
+
+
+@test
+def so_is_one_that_children_of_ranks_write(s):
+    """Of ranks of one node, then of two."""
+    exe = s.compile("same_file")
+    for nodes in ("1", "2"):
+        folder = s.path(f"nodes-{nodes}")
+        os.mkdir(folder)
+        r = s.hale_run(3, exe, 3000, "child", cwd=folder,
+                       options=["--nodes", nodes, "--ckpt-every", "500ms", "--inject", "kill:rank=0,at-ckpt=3",
+                                "--inject", "kill:rank=2,at-ckpt=4", "--report", "report.json"])
+        expect(r.status == 0 and r.out == "0 records missing, 0 lines missing, 0 twice\n", r)
+        failures = json.load(open(os.path.join(folder, "report.json")))["failures"]
+        expect([f["rolled_back_to"] > 0 for f in failures] == [True, True], failures)
 
 
 @test

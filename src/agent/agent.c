@@ -311,7 +311,13 @@ static bool take_ckpt(struct agent *a, const struct message *m)
 {
 	switch (m->type) {
 	case MSG_CHECK:
-		agent_ckpt_check(a, m->id);
+		agent_ckpt_check(a, m->id, m->value != 0);
+		return true;
+	case MSG_CKPT_ON:
+		agent_ckpt_on(a, m->id, (uint32_t)m->value);
+		return true;
+	case MSG_BACK:
+		agent_ckpt_back(a, m->id);
 		return true;
 	case MSG_CKPT:
 		agent_ckpt_start(a, m);

@@ -62,7 +62,7 @@ void kernel_ipc_writes(int fd)
 	struct stat st;
 
 	if (!guard_inside && !guest_inside && !sys(SYS_fstat, fd, &st) && S_ISREG(st.st_mode))
-		link_note_writer((uint64_t)st.st_dev * 31 + st.st_ino);
+		writers_note(link_is_ours() ? link_self() : NULL, st.st_ino);
 }
 
 /* The library's own connections are none of the program's. */

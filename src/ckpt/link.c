@@ -261,42 +261,7 @@ void link_note_may_share(void)
 		atomic_store(&self.link.mailbox->may_share, 1);
 }
 
-/* Bits of the entries of segment.writer that stand for files of ours; in images, too. */
-static _Atomic uint32_t writes[SEGMENT_WRITERS / 32];
-
-/* Says in the segment that we write such a file. Who has said so before shares it with us, perhaps.
- * Replicas of a rank write the same files on purpose, and are left out. */
-static void writer_show(uint32_t entry)
-{
-	struct segment *s = self.link.segment;
-	uint32_t own = self.link.process + 1, other;
-
-	if (!link_is_ours() || !s || s->nhere < 2 || self.link.degree > 1)
-		return;
-	other = atomic_exchange(&s->writer[entry], own);
-	if (!other || other == own)
-		return;
-	link_note_may_share();
-	atomic_store(&segment_mailbox(s, other - 1)->may_share, 1);
-}
-
-void link_note_writer(uint64_t file)
-{
-	uint32_t entry = (uint32_t)(file * 0x9e3779b97f4a7c15ull >> 32) % SEGMENT_WRITERS;
-
-	atomic_fetch_or(&writes[entry / 32], 1u << entry % 32);
-	writer_show(entry);
-}
-
-/* A new segment, after a rollback or on another node, does not say yet which files we write. */
-static void writers_show(void)
-{
-	for (uint32_t entry = 0; entry < SEGMENT_WRITERS; entry++)
-		if (atomic_load(&writes[entry / 32]) >> entry % 32 & 1)
-			writer_show(entry);
-}
-
-/* Another rank may have said so in our mailbox: it writes a file that we write (writer_show). */
+/* Another rank may have said so in our mailbox: it writes a file that we write (writers.c). */
 bool link_may_share(void)
 {
 	if (link_is_ours() && self.link.mailbox && atomic_load(&self.link.mailbox->may_share))
@@ -325,7 +290,8 @@ static void mailbox_take(void)
 	atomic_store(&m->pid, self.pid);
 	if (link_may_share())
 		atomic_store(&m->may_share, 1);
-	writers_show();
+	if (writers_show(&self.link))
+		link_note_may_share();
 	inject_read_mailbox();
 }
 

@@ -98,6 +98,8 @@ static void member_restored(void)
 	owners_thread_restored();
 	if (address && len >= sizeof(*address))
 		journal_child_restored(address->journal);
+	if (address && len >= sizeof(*address))
+		writers_await_all(address);
 }
 
 __attribute__((constructor)) static void preload(int argc, char **argv, char **envp)

@@ -37,6 +37,7 @@ struct rank_note {
 	uint64_t position[3];
 	uint32_t stop;	   /* of a migration, no checkpoint */
 	uint32_t together; /* CKPT_TOGETHER: so many ranks come back before one runs on; 0: no */
+	uint32_t across;   /* CKPT_ACROSS: all of the job come back before one runs on */
 };
 
 void ckpt_participate(struct ckpt_participant *p)
@@ -166,6 +167,25 @@ static bool together_wait(const _Atomic uint64_t *word, uint32_t id, uint32_t co
 		link_wait_step(round);
 	}
 	return false;
+}
+
+/* CKPT_ACROSS: until all ranks of the job have said this. False: the checkpoint was given up. */
+static bool across_wait(uint32_t id, enum proto_type said)
+{
+	struct proto_plain p = {.type = said, .value = (int32_t)id};
+	link_tell(&p, sizeof(p));
+	return together_wait(&link_self()->segment->across, id, said == PROTO_CKPT_STILL ? 1 : 2);
+}
+
+/* In a process that has come back: its files are what they were. Nobody writes to them before that
+ * is so of all who write them, wherever they are now. */
+static void across_restored(const struct rank_note *note)
+{
+	const struct segment *s = link_self()->segment;
+	if (!note->across && (!note->together || s->nhere == s->nranks))
+		return;
+	for (int round = 0; !atomic_load(&s->all_back); round++)
+		link_wait_step(round);
 }
 
 /* Of the image under way, and in it: the other ranks of this node; has it what they may have, too?
@@ -440,8 +460,11 @@ static void checkpoint_run(uint64_t began_ns)
 	if (!ckpt_is_alone()) {
 		count_in(id);
 		note.together = together_count(id);
+		note.across = (asked.flags & CKPT_ACROSS) != 0;
 	}
-	if (note.together && !together_wait(&link_self()->segment->ckpt_saved, id, note.together)) {
+	if ((note.together &&
+	     !together_wait(&link_self()->segment->ckpt_saved, id, note.together)) ||
+	    (note.across && !across_wait(id, PROTO_CKPT_STILL))) {
 		let_go();
 		return;
 	}
@@ -454,6 +477,7 @@ static void checkpoint_run(uint64_t began_ns)
 		owners_thread_restored();
 		rejoin(&note);
 		together_restored(&note);
+		across_restored(&note);
 		began_ns = clock_ns();
 		migrate_runs();
 	} else if (ckpt_is_alone()) {
@@ -466,6 +490,8 @@ static void checkpoint_run(uint64_t began_ns)
 			count_into(&link_self()->segment->together_taken, id);
 			together_wait(&link_self()->segment->together_taken, id, note.together);
 		}
+		if (note.across)
+			across_wait(id, PROTO_CKPT_TAKEN);
 		tree_release();
 		fresh = false;
 	}

@@ -41,8 +41,13 @@ bool link_is_ours(void);
 /* This process asks for what ranks may have together; has it, in this life or the one before?
  * (docs/coordinated-checkpoint.md, 'What ranks of a node share') */
 void link_note_may_share(void);
-/* The program has opened that file for writing: its device and number, mixed. */
-void link_note_writer(uint64_t file);
+/* writers.c: the program has opened that file for writing; NULL: it is a child of a rank. */
+void writers_note(const struct link *l, uint64_t inode);
+/* A new segment, after a rollback or on another node, does not say yet which files we write. True:
+ * there are too many to say. */
+bool writers_show(const struct link *l);
+/* Of a rank's child that has come back: until all ranks have. */
+void writers_await_all(const struct link_address *address);
 bool link_may_share(void);
 /* rank.c: the other ranks of this node, if this one may have something together with them; or NULL.
  */

@@ -157,6 +157,7 @@ static void on_hello(void *arg, uint32_t rank)
 
 	h->mpi_seen = h->mpi_seen || h->node_set.ranks[rank].mpi;
 	head_event(h, JOB_RANK_READY, rank);
+	across_back(h);
 }
 
 static void on_packet(void *arg, uint32_t rank, const union proto_packet *p)

@@ -74,6 +74,10 @@ enum proto_type {
 	PROTO_KEPT,    /* all keep for the copy of this process, which is to be process `value`;
 			* struct proto_plain */
 	PROTO_JOINED,  /* … it is in the view, and knows what was decided; struct proto_plain */
+	PROTO_CKPT_STILL, /* CKPT_ACROSS: this rank stands still; proto_plain.value = id */
+	PROTO_CKPT_TAKEN, /* … and has its image, or none; proto_plain.value = id */
+	PROTO_BACK, /* of a rank's child that came back with it, instead of HELLO: are all ranks back?
+		     * proto_plain.text = token; answered by the same, when they are */
 	/* agent → rank */
 	PROTO_WELCOME = 100, /* struct proto_welcome, with the segment's descriptor (SCM_RIGHTS) */
 	PROTO_REFUSED,	     /* to HELLO or to CKPT_ASK: proto_plain.text says why */
@@ -183,6 +187,8 @@ static inline size_t proto_size(uint32_t type)
 	case PROTO_BECOMES:
 	case PROTO_KEPT:
 	case PROTO_JOINED:
+	case PROTO_CKPT_STILL:
+	case PROTO_CKPT_TAKEN:
 		return sizeof(struct proto_plain);
 	case PROTO_CKPT_RESUMED:
 	case PROTO_CKPT_WRITTEN:

@@ -178,3 +178,45 @@ void mailbox_ring_slow(struct mailbox *m)
 	if (UNLIKELY(name != 0))
 		datagram_send(name);
 }
+
+static uint32_t file_hash(uint64_t inode)
+{
+	return (uint32_t)(inode * 0x9e3779b97f4a7c15ull >> 32);
+}
+
+/* Who has written such a file last shares it with process, perhaps. */
+static void writer_note(struct segment *s, uint32_t process, uint64_t inode)
+{
+	_Atomic uint32_t *writer = &s->writer[file_hash(inode) % SEGMENT_WRITERS];
+	uint32_t other = atomic_exchange(writer, process + 1);
+
+	if (!other || other == process + 1)
+		return;
+	atomic_store(&segment_mailbox(s, process)->may_share, 1);
+	atomic_store(&segment_mailbox(s, other - 1)->may_share, 1);
+}
+
+bool segment_inode_put(_Atomic uint64_t *places, uint32_t count, uint64_t inode)
+{
+	uint32_t at = file_hash(inode);
+
+	for (uint32_t i = 0; i < count; i++) {
+		_Atomic uint64_t *place = &places[(at + i) % count];
+		uint64_t seen = 0;
+
+		if (atomic_load(place) == inode ||
+		    atomic_compare_exchange_strong(place, &seen, inode) || seen == inode)
+			return true;
+	}
+	return false;
+}
+
+void segment_file_note(struct segment *s, uint32_t process, uint64_t inode)
+{
+	if (s->degree > 1)
+		return;
+	if (s->nhere > 1)
+		writer_note(s, process, inode);
+	if (s->nhere < s->nranks && !segment_inode_put(s->file, SEGMENT_FILES, inode))
+		atomic_store(&s->files_full, 1);
+}

@@ -21,7 +21,7 @@
 #include "node/spawn_layout.h"
 
 enum {
-	SEGMENT_VERSION = 19,
+	SEGMENT_VERSION = 20,
 	MAILBOX_OWN_FDS = 256,
 	MAILBOX_PATH = 512,
 	MAILBOX_DUE = 120,
@@ -29,6 +29,7 @@ enum {
 	SEGMENT_SECRET = 32,
 	SEGMENT_CLAIMS = 256,
 	SEGMENT_WRITERS = 1024,
+	SEGMENT_FILES = 4096,
 };
 #define SEGMENT_MAGIC 0x31474553454c4148ull /* "HALESEG1" */
 
@@ -97,9 +98,18 @@ struct segment {
 	/* objects that some rank saves: the checkpoint's id in the upper bits, then kind and number
 	 */
 	_Atomic uint64_t claim[SEGMENT_CLAIMS];
-	/* 1 + process that has opened a file for writing last, by a hash of the file: another one
-	 * that does so shares it, or a file of the same hash */
+	/* 1 + process that has opened a file for writing last, by a hash of its inode number:
+	 * another one that does so shares it, or a file of the same hash */
 	_Atomic uint32_t writer[SEGMENT_WRITERS];
+	/* CKPT_ACROSS: id << 32 | 1 when all ranks of the job stand still, | 2 when all have their
+	 * images; written by the agent */
+	_Atomic uint64_t across;
+	/* 1: all ranks of the job that come back from images are back; written by the agent */
+	_Atomic uint32_t all_back;
+	/* inode numbers of files that ranks of this node have opened for writing, at places by a
+	 * hash; 0: free. Other nodes may write the same ones. files_full: there were more */
+	_Atomic uint32_t files_full;
+	_Atomic uint64_t file[SEGMENT_FILES];
 };
 
 /* Where a rank can be reached from other nodes (docs/network-channel.md). A rank writes its own
@@ -198,12 +208,14 @@ enum ckpt_flag {
 	CKPT_ALONE = 16384, /* with STOP, LIVE and CLONE: nobody else stops */
 	CKPT_ANNOUNCE =
 	    32768, /* process ckpt_base - 1 comes as a copy of this one: all are told */
+	CKPT_ACROSS = 65536, /* ranks of several nodes write the same files: no rank of the job takes
+			      * its image before all stand still, none runs on before all have one */
 	CKPT_FLAGS_SUM = CKPT_LZ4 + CKPT_ZSTD + CKPT_TRACK + CKPT_SYNC + CKPT_NOFSYNC +
 			 CKPT_NO_IMAGE + CKPT_TOGETHER + CKPT_LIVE + CKPT_STOP + CKPT_CLONE +
 			 CKPT_DIRECT + CKPT_HELD + CKPT_GIVEN + CKPT_HOLD + CKPT_ALONE +
-			 CKPT_ANNOUNCE,
+			 CKPT_ANNOUNCE + CKPT_ACROSS,
 };
-_Static_assert(CKPT_FLAGS_SUM == 65535, "each flag has a bit of its own");
+_Static_assert(CKPT_FLAGS_SUM == 131071, "each flag has a bit of its own");
 
 static inline struct segment_address *segment_address_of(struct segment *s, uint32_t rank)
 {
@@ -255,6 +267,13 @@ void segment_address_put(struct segment *s, uint32_t rank, const void *bytes, ui
 /* Its version and a whole copy of it (SEGMENT_ADDRESS_MAX bytes; length out). 0: nothing there, or
  * just being written: try later. */
 uint32_t segment_address_get(struct segment *s, uint32_t rank, void *bytes, uint32_t *length);
+
+/* Process, of this node, writes that file. Who has said so before shares it with this one, perhaps:
+ * both may (mailbox.may_share). Nodes know a file of a shared file system by one inode number, its
+ * device by different ones. Replicas of a rank write the same files on purpose, and are left out. */
+void segment_file_note(struct segment *s, uint32_t process, uint64_t inode);
+/* Into one of so many places, unless it is in one; false: all are taken. */
+bool segment_inode_put(_Atomic uint64_t *places, uint32_t count, uint64_t inode);
 
 /* Rings in any case. */
 void mailbox_ring_slow(struct mailbox *m);

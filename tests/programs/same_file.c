@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/* same_file STEPS: each rank writes records into its own places of one file, and lines to the end
- * of another one, by system calls of its own. Rank 0, which has more memory and so a longer
- * checkpoint, counts at the end what is missing or twice. */
+/* same_file STEPS [child]: each rank, or a child of each, writes records into its own places of one
+ * file, and lines to the end of another one, by system calls of its own. Rank 0, which has more
+ * memory and so a longer checkpoint, counts at the end what is missing or twice. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { RANKS_MAX = 8, MORE = 100 << 20, FIRST = 1000000 };
@@ -41,18 +42,11 @@ static void lines_count(const char *path, long steps, int ranks, long *missing, 
 	free(seen);
 }
 
-int main(int argc, char **argv)
+static void write_all(long steps, int rank, int ranks, int meets)
 {
-	long steps = atol(argv[1]), missing = 0, twice = 0;
-	int rank, ranks, file, lines;
+	int file = open("records", O_CREAT | O_RDWR, 0644);
+	int lines = open("lines", O_CREAT | O_WRONLY | O_APPEND, 0644);
 
-	MPI_Init(&argc, &argv);
-	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	file = open("records", O_CREAT | O_RDWR, 0644);
-	lines = open("lines", O_CREAT | O_WRONLY | O_APPEND, 0644);
-	if (rank == 0)
-		memset(malloc(MORE), 1, MORE);
 	for (long s = 0; s < steps; s++) {
 		long record = FIRST + s;
 		char line[40];
@@ -61,13 +55,53 @@ int main(int argc, char **argv)
 		if (pwrite(file, &record, sizeof(record),
 			   (s * ranks + rank) * (long)sizeof(record)) != sizeof(record) ||
 		    write(lines, line, (size_t)n) != n)
-			MPI_Abort(MPI_COMM_WORLD, 2);
+			abort();
 		usleep(1000);
-		if (s % 500 == 0)
+		if (meets && s % 500 == 0)
 			MPI_Barrier(MPI_COMM_WORLD);
 	}
+}
+
+/* Nobody else has these files open. */
+static pid_t child_begin(long steps, int rank, int ranks)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		write_all(steps, rank, ranks, 0);
+		_exit(0);
+	}
+	return child;
+}
+
+static void child_wait(pid_t child)
+{
+	int status = -1;
+
+	if (waitpid(child, &status, 0) != child || status != 0)
+		abort();
+}
+
+int main(int argc, char **argv)
+{
+	long steps = atol(argv[1]), missing = 0, twice = 0;
+	int rank, ranks;
+	pid_t child = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (argc > 2)
+		child = child_begin(steps, rank, ranks);
+	if (rank == 0)
+		memset(malloc(MORE), 1, MORE);
+	if (child)
+		child_wait(child);
+	else
+		write_all(steps, rank, ranks, 1);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0) {
+		int file = open("records", O_RDONLY);
 		lines_count("lines", steps, ranks, &missing, &twice);
 		printf("%ld records missing, %ld lines missing, %ld twice\n",
 		       records_missing(file, steps, ranks), missing, twice);

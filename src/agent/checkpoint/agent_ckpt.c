@@ -2,6 +2,7 @@
 /* What a checkpoint needs of this node: a look at its ranks from outside, their mailboxes, and news
  * of how far their images are. Faults at a call are told the ranks the same way. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,8 +82,7 @@ static bool beside_fill(struct agent *a, struct image_beside *beside)
 }
 
 /* The kernel tells of some uses only, and of none that is over. So two ranks that have asked once
- * for what they may have together may do so at any time. With child processes they may only if
- * they must: children run on before all ranks have come back. */
+ * for what they may have together may do so at any time. */
 static bool ranks_share(struct agent *a)
 {
 	struct image_beside beside;
@@ -95,7 +95,7 @@ static bool ranks_share(struct agent *a)
 		if (a->ranks[r].pid > 0)
 			image_check_ipc(a->ranks[r].member, &none, &err);
 	atomic_store(&a->view.segment->together_known, several && users <= 1 ? users : UINT32_MAX);
-	return several && (a->ckpt.connected || beside.shared || (users > 1 && !a->ckpt.children));
+	return several && (a->ckpt.connected || beside.shared || users > 1);
 }
 
 static uint32_t ranks_asked(const struct agent *a)
@@ -137,6 +137,42 @@ static const char *process_named(const struct agent *a, uint32_t process, char t
 	return text;
 }
 
+static bool is_written(pid_t pid, const char *number)
+{
+	char path[64];
+	unsigned flags = O_RDONLY;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%.16s", (int)pid, number);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fscanf(f, "pos: %*d flags: %o", &flags) != 1)
+		flags = O_RDONLY;
+	fclose(f);
+	return (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH);
+}
+
+/* What the rank's children write, who have no segment to say it in. */
+static void files_note(struct agent *a, uint32_t rank, const struct image_tree *tree)
+{
+	for (size_t i = 0; i < tree->count && a->setup.nranks > 1; i++) {
+		char path[64];
+		struct dirent *e;
+		struct stat st;
+		DIR *d;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd", (int)tree->pid[i]);
+		d = tree->pid[i] != a->ranks[rank].member ? opendir(path) : NULL;
+		while (d && (e = readdir(d)))
+			if (e->d_name[0] != '.' && fstatat(dirfd(d), e->d_name, &st, 0) == 0 &&
+			    S_ISREG(st.st_mode) && is_written(tree->pid[i], e->d_name))
+				segment_file_note(a->view.segment, rank, st.st_ino);
+		if (d)
+			closedir(d);
+	}
+}
+
 /* Of a rank that has connections to other nodes every socket passes, the program's too: it closes
  * its own before its image is taken, and looks itself at what is left then. */
 static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *err)
@@ -172,6 +208,7 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 	children =
 	    image_check_children(a->ranks[rank].member, m->own_fd, MAILBOX_OWN_FDS, &tree, &child);
 	tree.beside = beside_fill(a, &beside) ? &beside : NULL;
+	files_note(a, rank, &tree);
 	/* it may show other descriptors, or open its channel, after we read its mailbox; and who
 	 * has something open for a moment may have lost its core just then. Who has not come to its
 	 * new mailbox yet, after a move, still has the stream that it came through */
@@ -203,13 +240,29 @@ static hale_status_t check_rank(struct agent *a, uint32_t rank, struct error *er
 			 why.text);
 }
 
-void agent_ckpt_check(struct agent *a, uint32_t id)
+/* The files that ranks of this node write; those of other nodes may write them, too. */
+static size_t files_fill(struct agent *a, uint64_t files[SEGMENT_FILES])
 {
-	struct message answer = {.type = MSG_CHECKED, .id = id};
+	const struct segment *s = a->view.segment;
+	size_t count = 0;
+
+	for (uint32_t i = 0; s && i < SEGMENT_FILES; i++)
+		if (atomic_load(&s->file[i]))
+			files[count++] = atomic_load(&s->file[i]);
+	if (s && atomic_load(&s->files_full))
+		files[count == SEGMENT_FILES ? count - 1 : count++] = UINT64_MAX;
+	return count;
+}
+
+void agent_ckpt_check(struct agent *a, uint32_t id, bool files)
+{
+	static uint64_t written[SEGMENT_FILES];
+	struct message answer = {.type = MSG_CHECKED, .id = id, .bytes = written};
 	struct error err = {HALE_OK, ""};
 
-	a->ckpt.children = a->ckpt.connected = false;
-	for (uint32_t r = 0; r < a->setup.nranks; r++) {
+	if (!files)
+		a->ckpt.children = a->ckpt.connected = false;
+	for (uint32_t r = 0; r < a->setup.nranks && !files; r++) {
 		struct error why;
 
 		if (a->ranks[r].pid == 0 || !a->view.segment)
@@ -227,6 +280,7 @@ void agent_ckpt_check(struct agent *a, uint32_t id)
 	}
 	answer.value = (int32_t)err.code;
 	answer.text = err.text;
+	answer.len = files_fill(a, written) * sizeof(*written);
 	agent_send(a, &answer);
 }
 
@@ -486,6 +540,32 @@ void agent_ckpt_forget(const struct agent *a)
 	if (len > 4 && strcmp(c->folder + len - 4, ".tmp") == 0 && c->inode != 0 &&
 	    inode_of(c->folder) == c->inode)
 		store_remove_folder(c->folder);
+}
+
+static void ring_all(struct agent *a)
+{
+	for (uint32_t r = 0; r < a->setup.nranks; r++)
+		if (agent_has(a, r))
+			mailbox_ring_slow(agent_mailbox(a, r));
+}
+
+void agent_ckpt_on(struct agent *a, uint32_t id, uint32_t stage)
+{
+	uint64_t word = (uint64_t)id << 32 | stage;
+
+	if (!a->view.segment || atomic_load(&a->view.segment->across) >= word)
+		return;
+	atomic_store(&a->view.segment->across, word);
+	ring_all(a);
+}
+
+void agent_ckpt_back(struct agent *a, uint32_t generation)
+{
+	if (!a->view.segment || a->view.segment->generation != generation ||
+	    atomic_exchange(&a->view.segment->all_back, 1))
+		return;
+	ring_all(a);
+	agent_conns_back(a);
 }
 
 /* Asks of HALE_Checkpoint() that came to nothing: they are counted in each mailbox. */

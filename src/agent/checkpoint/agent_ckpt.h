@@ -28,7 +28,11 @@ struct agent_ckpt {
 
 /* agent_ckpt.c */
 void agent_ckpt_again(struct agent *a); /* of one that is under way */
-void agent_ckpt_check(struct agent *a, uint32_t id);
+/* files: says only which files the ranks of this node write. */
+void agent_ckpt_check(struct agent *a, uint32_t id, bool files);
+/* CKPT_ACROSS: all ranks of the job are so far; all of generation are back. */
+void agent_ckpt_on(struct agent *a, uint32_t id, uint32_t stage);
+void agent_ckpt_back(struct agent *a, uint32_t generation);
 void agent_ckpt_start(struct agent *a, const struct message *m);
 void agent_ckpt_take(struct agent *a, uint32_t rank, const struct proto_ckpt *p);
 void agent_ckpt_cancel(struct agent *a, uint32_t id);

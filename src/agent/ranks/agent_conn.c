@@ -206,6 +206,31 @@ static void take_moved(struct agent *a, uint32_t rank)
 	agent_signal(a, rank, SIGKILL);
 }
 
+/* A child of a rank runs on when all ranks are there: they have put back what it may write to. */
+static void take_back(struct agent_conn *c, struct proto_plain *p)
+{
+	const struct segment *s = c->agent->view.segment;
+
+	if (strncmp(p->text, c->agent->door.token, sizeof(c->agent->door.token)) != 0) {
+		conn_close(c);
+		return;
+	}
+	c->awaits_all = true;
+	if (s && atomic_load(&s->all_back))
+		agent_conns_back(c->agent);
+}
+
+void agent_conns_back(struct agent *a)
+{
+	const struct proto_plain p = {.type = PROTO_BACK};
+
+	for (struct agent_conn *c = a->door.conns; c; c = c->next)
+		if (c->awaits_all) {
+			send(c->source.fd, &p, sizeof(p), MSG_DONTWAIT | MSG_NOSIGNAL);
+			c->awaits_all = false;
+		}
+}
+
 static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 {
 	struct agent *a = c->agent;
@@ -213,6 +238,8 @@ static void take_packet(struct agent_conn *c, union proto_packet *p, size_t len)
 	if (c->rank < 0) {
 		if (p->type == PROTO_HELLO && len == sizeof(p->hello))
 			take_hello(c, &p->hello);
+		else if (p->type == PROTO_BACK && len == sizeof(p->plain))
+			take_back(c, &p->plain);
 		else
 			conn_close(c);
 		return;
@@ -318,7 +345,10 @@ void agent_packet_again(struct agent *a)
 	while (c && c->number != k->conn)
 		c = c->next;
 	if (c)
-		take_packet(c, &p, p.type == PROTO_HELLO ? sizeof(p.hello) : proto_size(p.type));
+		take_packet(c, &p,
+			    p.type == PROTO_HELLO  ? sizeof(p.hello)
+			    : p.type == PROTO_BACK ? sizeof(p.plain)
+						   : proto_size(p.type));
 	packet_done(a);
 }
 

@@ -28,6 +28,7 @@ struct agent_conn {
 	struct loop_source source;
 	pid_t peer;
 	int64_t rank; /* -1: has not said HELLO */
+	bool awaits_all; /* a child of a rank: until all ranks are back */
 	struct agent_conn *next;
 };
 
@@ -186,6 +187,8 @@ void agent_packet_again(struct agent *a);
 void agent_ward_start(struct agent *a);
 void agent_ward_look(struct agent *a); /* soon, whether or not it says something */
 void agent_conns_close(struct agent *a);
+/* All ranks are back: who waits for that hears so. */
+void agent_conns_back(struct agent *a);
 /* Takes what its process has said already. */
 void agent_conn_drain(struct agent_rank *r);
 void agent_conn_drop(struct agent *a, struct agent_rank *r);

@@ -70,7 +70,7 @@ static uint32_t flags_for(const struct head *h)
 		flags |= CKPT_TRACK;
 	if (h->o->no_fsync)
 		flags |= CKPT_NOFSYNC;
-	return flags;
+	return flags | across_flags(h);
 }
 
 /* Of replicas the leader's image is that of their rank; the others stop with it and write nothing
@@ -160,6 +160,7 @@ static hale_status_t start(struct head *h, struct error *err)
 	c->progress.disk_at = 0;
 	loop_timer_clear(&h->loop, &c->wait.again);
 	c->count = (struct checkpoint_count){0};
+	across_begin(h);
 	c->progress.idle_looks = 0;
 	c->progress.bytes_seen = 0;
 	c->began = c->phase_began = c->progress.moved_at = clock_seconds();
@@ -243,7 +244,7 @@ void checkpoint_poll(struct head *h)
 		refused(h, &err, false);
 	} else if (!wait) {
 		c->phase = CKPT_CHECKING;
-		node_set_check(&h->node_set);
+		node_set_check(&h->node_set, false);
 	}
 }
 
@@ -254,6 +255,8 @@ void checkpoint_checked(struct head *h, const struct error *check, uint64_t resi
 	struct error err = *check;
 	bool wait = false;
 
+	if (c->phase == CKPT_WRITING && across_looked(h))
+		return;
 	if (c->phase != CKPT_CHECKING)
 		return;
 	c->phase = CKPT_IDLE;
@@ -426,6 +429,21 @@ void checkpoint_replica_died(struct head *h)
 	checkpoint_poll(h);
 }
 
+void checkpoint_again(struct head *h, const char *why)
+{
+	struct error err;
+
+	error_set(&err, HALE_ERR_AGAIN, "%s", why);
+	if (checkpoint_wait(h, &err)) {
+		take_back(h, why);
+		h->ckpt.wanted = true;
+		return;
+	}
+	checkpoint_unprotected(h, why);
+	head_say(h, "checkpoint %u failed, the job goes on: %s", h->ckpt.id, why);
+	checkpoint_abandon(h, why);
+}
+
 static void failed(struct head *h, uint32_t rank, const struct proto_ckpt *p)
 {
 	bool several = h->node_set.count > 1;
@@ -493,6 +511,10 @@ void checkpoint_packet(struct head *h, uint32_t rank, const union proto_packet *
 	case PROTO_CKPT_WRITTEN:
 		written(h, k, p);
 		break;
+	case PROTO_CKPT_STILL:
+	case PROTO_CKPT_TAKEN:
+		across_said(h, k, (enum proto_type)p->type);
+		return;
 	default:
 		failed(h, rank, p);
 		return;
@@ -522,6 +544,8 @@ void checkpoint_complete_if_whole(struct head *h)
 		loop_timer_set(&h->loop, &c->watch, OUTPUT_SECONDS, checkpoint_watch, h);
 		return;
 	}
+	if (across_look(h))
+		return;
 	checkpoint_complete(h);
 	checkpoint_poll(h);
 }

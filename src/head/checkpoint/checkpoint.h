@@ -24,6 +24,7 @@ enum checkpoint_phase { CKPT_IDLE, CKPT_CHECKING, CKPT_CAPTURING, CKPT_WRITING, 
 
 struct checkpoint_rank {
 	bool asked, resumed, written;
+	int across; /* how far it is, with CKPT_ACROSS (checkpoint_across.c) */
 	struct store_part part;
 };
 
@@ -61,6 +62,14 @@ struct checkpoint_auto {
 	bool asked_for;		     /* somebody has asked for one, so the job's are kept */
 };
 
+/* checkpoint_across.c */
+struct checkpoint_across {
+	bool is;	/* ranks of several nodes write the same files */
+	bool looks;	/* all images are there: is that still not so? */
+	bool seen;	/* it is not */
+	uint32_t still, taken; /* ranks that stand still, that have an image */
+};
+
 /* checkpoint_wait.c */
 struct checkpoint_wait {
 	double since; /* for a moment without child processes; 0: it does not */
@@ -92,6 +101,7 @@ struct checkpoint {
 	struct checkpoint_progress progress;
 	struct checkpoint_auto timed;
 	struct checkpoint_wait wait;
+	struct checkpoint_across across;
 };
 
 /* checkpoint.c */
@@ -130,6 +140,19 @@ void checkpoint_report_tasks(struct head *h);
 void checkpoint_choose_form(struct head *h);
 /* HALE_ERR_STORE_FULL: the automatic one would fill the disk too far. */
 hale_status_t checkpoint_has_room(const struct head *h, struct error *err);
+/* It has come to nothing, and is tried again soon, as long as it may wait. */
+void checkpoint_again(struct head *h, const char *why);
+/* checkpoint_across.c: all agents have said which files are written: what does the checkpoint need
+ * that begins? Its flag; what a rank says of it. */
+void across_begin(struct head *h);
+uint32_t across_flags(const struct head *h);
+void across_said(struct head *h, struct checkpoint_rank *k, enum proto_type said);
+/* All images are there: true: the agents have to say once more which files are written. They have:
+ * false: nobody has asked for that. */
+bool across_look(struct head *h);
+bool across_looked(struct head *h);
+/* A rank has come: perhaps all are there now, and run on. */
+void across_back(struct head *h);
 /* checkpoint_wait.c: false: it has waited for as long as it may, and is refused for err. */
 bool checkpoint_wait(struct head *h, const struct error *err);
 void checkpoint_wait_end(struct head *h);

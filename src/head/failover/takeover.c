@@ -497,6 +497,7 @@ static void settle(void *arg)
 	levels_learn(h);
 	takeover_replicas_settle(h, t->old_state);
 	go_on(h);
+	across_back(h);
 	if (h->state == JOB_RUNNING || h->state == JOB_CLEARING)
 		levels_inherit(h, json_get(t->doc, "levels"));
 	if (h->state == JOB_RUNNING)

@@ -246,7 +246,7 @@ static hale_status_t begin(struct head *h, const struct clone_plan *plan, uint32
 		plan_take(h, &plan[i]);
 	snprintf(v->target, sizeof(v->target), "%s", h->node_set.nodes[v->to].name);
 	migrate_watch(h);
-	node_set_check(&h->node_set);
+	node_set_check(&h->node_set, false);
 	return HALE_OK;
 }
 

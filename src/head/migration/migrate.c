@@ -429,6 +429,6 @@ hale_status_t migrate_begin(struct head *h, struct migrate_wish *w, struct error
 		clone_keep_apart(h);
 	migrate_name_target(h);
 	migrate_watch(h);
-	node_set_check(&h->node_set);
+	node_set_check(&h->node_set, false);
 	return HALE_OK;
 }

@@ -386,14 +386,15 @@ void node_set_clear(struct node_set *c, bool patient)
 	node_set_answers(c);
 }
 
-void node_set_check(struct node_set *c)
+void node_set_check(struct node_set *c, bool files)
 {
 	c->asks.checking = true;
 	c->asks.check = (struct error){HALE_OK, ""};
 	c->asks.check_bytes = 0;
 	for (uint32_t k = 0; k < c->count; k++)
 		c->nodes[k].asks.checking = node_usable(&c->nodes[k]);
-	send_all(c, &(struct message){.type = MSG_CHECK, .id = ++c->asks.last_check});
+	send_all(c, &(struct message){
+			.type = MSG_CHECK, .id = ++c->asks.last_check, .value = files});
 	node_set_answers(c);
 }
 
@@ -430,6 +431,16 @@ void node_set_checkpoint(struct node_set *c, uint32_t id, uint32_t base, uint32_
 	node_set_halted_clear(c);
 	send_all(c, &(struct message){
 			.type = MSG_CKPT, .id = id, .base = base, .flags = flags, .text = folder});
+}
+
+void node_set_checkpoint_on(struct node_set *c, uint32_t id, int stage)
+{
+	send_all(c, &(struct message){.type = MSG_CKPT_ON, .id = id, .value = stage});
+}
+
+void node_set_back(struct node_set *c)
+{
+	send_all(c, &(struct message){.type = MSG_BACK, .id = c->generation});
 }
 
 void node_set_checkpoint_cancel(struct node_set *c, uint32_t id)

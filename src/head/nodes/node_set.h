@@ -106,6 +106,11 @@ struct node_ckpt {
 struct node_asks {
 	bool clearing, checking;
 	uint32_t looked; /* the last look that it has answered */
+	/* Inode numbers of the files that its ranks write, as it has said with the check
+	 * files_check; ~0: too many to say. */
+	uint64_t *files;
+	size_t files_count;
+	uint32_t files_check;
 };
 
 struct node {
@@ -348,7 +353,13 @@ hale_status_t node_set_renew(struct node_set *c, struct error *err);
 /* Ends what is left of the groups; handler.cleared follows. */
 void node_set_clear(struct node_set *c, bool patient);
 
-void node_set_check(struct node_set *c);
+void node_set_check(struct node_set *c, bool files);
+/* After the answers: do ranks of several nodes write the same file, as far as is known? */
+bool node_set_files_meet(const struct node_set *c);
+/* CKPT_ACROSS: all ranks of the job are so far with checkpoint id. */
+void node_set_checkpoint_on(struct node_set *c, uint32_t id, int stage);
+/* All ranks are there, also those that come back from images. */
+void node_set_back(struct node_set *c);
 /* ---- ranks that move (migrate.c) ---- */
 
 /* Where the ranks of node `from` could go: to node `to`, or (to == from) to a spare, or to the

@@ -32,6 +32,9 @@ void node_set_all_ready(struct node_set *c);
 void node_set_answers(struct node_set *c); /* who was to answer is perhaps gone */
 void node_set_output_writer_drained(void *node_set);
 
+/* node_set_files.c: what MSG_CHECKED says of files */
+void node_set_files_take(struct node *n, const struct message *m);
+
 /* node_set.c: the rank is there, or is not wanted any more; those of this node that had no lease */
 void node_set_order_done(struct node_set_rank *r);
 void node_set_order_again(struct node *n);

@@ -594,6 +594,7 @@ void node_set_destroy(struct node_set *c)
 		loop_timer_clear(c->loop, &c->nodes[k].lease.lost);
 		loop_timer_clear(c->loop, &c->nodes[k].attach.again);
 		session_close(&c->nodes[k].session);
+		free(c->nodes[k].asks.files);
 	}
 	for (struct node_set_look *l = c->looks.list, *next; l; l = next) {
 		next = l->next;

@@ -126,6 +126,7 @@ static void take_checked(struct node *n, const struct message *m)
 	if (m->id != c->asks.last_check)
 		return;
 	n->asks.checking = false;
+	node_set_files_take(n, m);
 	c->asks.check_bytes += m->number;
 	/* a refusal for good counts more than one that may be over soon */
 	if (m->value != HALE_OK &&

@@ -33,11 +33,13 @@ enum { STDIN_WINDOW = 65536 };
 	M(MSG_SIGNAL, "rvf")	/* signal v to rank (or MESSAGE_ALL); f: enum signal_to */         \
 	M(MSG_CLEAR, "iv")	/* end what is left of all groups; answered by CLEARED */          \
 	M(MSG_LOOK, "iv")	/* answered by LOOKED; v 1: with its processes */                  \
-	M(MSG_CHECK, "i")	/* can all be captured? answered by CHECKED */                     \
+	M(MSG_CHECK, "iv")	/* can all be captured? v 1: only which files they write; CHECKED */ \
 	M(MSG_CKPT, "ibft")	/* checkpoint i, a difference to b, flags f, into folder t */      \
+	M(MSG_CKPT_ON, "iv") /* CKPT_ACROSS: v 1: all ranks stand still, 2: all have images */     \
 	M(MSG_CKPT_CANCEL, "i") /* it was given up */                                              \
 	M(MSG_CKPT_OVER, "i")	/* it is complete or given up: no more PROGRESS */                 \
 	M(MSG_CKPT_REFUSE, "")	/* asks of programs came to nothing */                             \
+	M(MSG_BACK, "i")	/* all ranks of generation i are there, those from images too */   \
 	M(MSG_INJECT, "rnft")	/* signal f at the n-th call of t */                               \
 	M(MSG_TASK_DUE, "nt")	/* due:t in the tasks of all ranks from now on; the n-th such */   \
 	M(MSG_FEED, "x")	/* bytes for rank 0's stdin */                                     \
@@ -80,7 +82,9 @@ enum { STDIN_WINDOW = 65536 };
 	M(MSG_OUTPUT, "rvx")	 /* bytes of its stream v (1: stdout, 2: stderr) */                \
 	M(MSG_CLEARED, "i")	 /* nothing is left of generation i */                             \
 	M(MSG_LOOKED, "inx")	 /* n: progress; x: struct profile, struct profile_process[] */    \
-	M(MSG_CHECKED, "ivnrt")	 /* status v for rank, and why; n: resident bytes of all */        \
+	M(MSG_CHECKED,                                                                             \
+	  "ivnrtx") /* status v for rank, and why; n: resident bytes of all; x: inode numbers, */  \
+	/* u64, of files that they write; ~0: too many */                                        \
 	M(MSG_PROGRESS, "rinfx") /* n bytes of checkpoint i are there; f: enum progress_flag; */   \
 	/* x: ranks that somebody has stopped, u32 */                                              \
 	M(MSG_FED, "n")		 /* n more bytes are in rank 0's pipe */                           \
