@@ -41,11 +41,14 @@ static struct {
 	uint64_t save_max;
 	void *arena;		 /* of the capture that runs */
 	volatile uint32_t *said; /* by what is forked: that it can't be; shared with it */
+	struct timespec began;	 /* of the program; by the clock that files have, perhaps */
 } self;
 
 void capture_init(void)
 {
 	const char *text = getenv("HALE_FILE_SAVE_MAX");
+	if (!self.began.tv_sec)
+		sys(SYS_clock_gettime, CLOCK_REALTIME, &self.began);
 	if (!text || !units_parse_bytes(text, &self.save_max))
 		self.save_max = SAVE_MAX_DEFAULT;
 }
@@ -179,6 +182,32 @@ static hale_status_t copy_shared(struct capture *c, const struct map *m, struct 
 	return ok ? HALE_OK : no_memory(err);
 }
 
+/* The kernel shows of a mapping how its file was opened: mprotect may let it write, then. */
+static bool may_write(const struct map_record *r, const char *path)
+{
+	char link[96];
+	struct stat st = {0};
+	if (r->prot & PROT_WRITE)
+		return true;
+	fmt_print(link, sizeof(link), "/proc/thread-self/../../map_files/%lx-%lx",
+		  (unsigned long)r->start, (unsigned long)r->end);
+	if (!sys(SYS_newfstatat, AT_FDCWD, link, &st, AT_SYMLINK_NOFOLLOW))
+		return st.st_mode & S_IWUSR;
+	return !sys(SYS_faccessat, AT_FDCWD, path, W_OK);
+}
+
+/* With a descriptor its content may be in the image already. */
+static bool is_saved(const struct capture *c, const struct stat *st)
+{
+	for (size_t i = 0; i < c->fds.records.count; i++) {
+		const struct fd_record *r = list_at(&c->fds.records, i);
+		if (r->kind == FD_FILE && r->has_content && r->truncates &&
+		    r->inode == st->st_ino && r->device == st->st_dev)
+			return true;
+	}
+	return false;
+}
+
 /* What a shared mapping can change in its file has to be changed back. */
 static hale_status_t save_shared_file(struct capture *c, int32_t index, struct error *err)
 {
@@ -189,6 +218,8 @@ static hale_status_t save_shared_file(struct capture *c, int32_t index, struct e
 		return error_set(err, HALE_ERR_UNSUPPORTED,
 				 "%s is mapped as shared memory, but can't be opened to save it",
 				 path);
+	if (!(r->prot & PROT_WRITE) && is_saved(c, &st))
+		return HALE_OK;
 	uint64_t size = (uint64_t)st.st_size, len = r->end - r->start;
 	len = size <= r->offset ? 0 : size - r->offset < len ? size - r->offset : len;
 	void *data = NULL;
@@ -219,7 +250,8 @@ static hale_status_t collect_shared(struct capture *c, struct error *err)
 	}
 	for (size_t i = 0; i < c->map_records.count && rc == HALE_OK; i++) {
 		const struct map_record *r = list_at(&c->map_records, i);
-		if (r->kind == MAP_KIND_SHARED_FILE && r->prot & PROT_WRITE)
+		if (r->kind == MAP_KIND_SHARED_FILE &&
+		    may_write(r, c->map_text.data + r->path_offset))
 			rc = save_shared_file(c, (int32_t)i, err);
 	}
 	return rc;
@@ -348,6 +380,46 @@ static hale_status_t refuse_twice(const struct capture *c, struct error *err)
 	return HALE_OK;
 }
 
+static bool writes(const struct capture *c, const struct map *m, const struct stat *st)
+{
+	for (size_t i = 0; i < c->fds.records.count; i++) {
+		const struct fd_record *r = list_at(&c->fds.records, i);
+		if (r->kind == FD_FILE && r->truncates && r->inode == st->st_ino &&
+		    r->device == st->st_dev)
+			return true;
+	}
+	for (size_t i = 0; i < c->maps.count; i++) {
+		const struct map *o = list_at(&c->maps, i);
+		if (o->shared && o->prot & PROT_WRITE && o->inode == m->inode &&
+		    o->device == m->device)
+			return true;
+	}
+	return false;
+}
+
+/* A file that was changed after the program's start will be changed again, perhaps, and then is not
+ * what was mapped. All of such a private mapping goes into the image, as of a file without a name.
+ * One that this process writes itself is set back by this image, and stays a mapping of it. */
+static void find_changing(struct capture *c)
+{
+	const struct map *before = NULL;
+	bool changes = false;
+	for (size_t i = 0; i < c->maps.count; i++) {
+		struct map *m = list_at(&c->maps, i);
+		struct stat st = {0};
+		if (map_kind_of(m) != MAP_KIND_FILE || map_is_kernel(m))
+			continue;
+		if (!before || before->inode != m->inode || before->device != m->device)
+			changes = !sys(SYS_newfstatat, AT_FDCWD, m->name, &st, 0) &&
+				  (st.st_mtim.tv_sec > self.began.tv_sec ||
+				   (st.st_mtim.tv_sec == self.began.tv_sec &&
+				    st.st_mtim.tv_nsec > self.began.tv_nsec)) &&
+				  !writes(c, m, &st);
+		m->deleted = changes;
+		before = m;
+	}
+}
+
 static hale_status_t collect(struct capture *c, struct error *err)
 {
 	hale_status_t rc = maps_scan("/proc/thread-self/maps", &c->arena, &c->maps, err);
@@ -357,8 +429,6 @@ static hale_status_t collect(struct capture *c, struct error *err)
 	bytes_init(&c->map_text, &c->arena);
 	if (rc == HALE_OK && !maps_find_locked(&c->maps, &c->process.record.lock_future))
 		rc = error_set(err, HALE_ERR_SYSTEM, "can't read which memory is locked");
-	if (rc == HALE_OK)
-		rc = maps_record(&c->maps, &c->map_records, &c->map_text, err);
 	c->fds = (struct fd_table){.arena = &c->arena,
 				   .proc = "/proc/thread-self",
 				   .own = engine.own,
@@ -381,6 +451,10 @@ static hale_status_t collect(struct capture *c, struct error *err)
 		rc = fd_table_scan(&c->fds, err);
 		full_end(c);
 	}
+	if (rc == HALE_OK && !c->params.live)
+		find_changing(c);
+	if (rc == HALE_OK)
+		rc = maps_record(&c->maps, &c->map_records, &c->map_text, err);
 	list_init(&c->ipc, &c->arena, sizeof(struct ipc_part));
 	if (rc == HALE_OK && !c->ahead)
 		rc = ipc_collect(&c->arena, &c->maps, c->fds.tree, c->fds.tree_count,

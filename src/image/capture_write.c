@@ -195,7 +195,9 @@ static bool select_map(struct capture *c, size_t i)
 	uint64_t before = s->pages;
 	if (w->apart || is_droppable(c, m))
 		return true;
-	bool ok = selection_add(s, m, c->incremental && !w->whole ? &w->ranges : NULL);
+	/* of a file: the base may have been without the pages that only that had */
+	bool whole = w->whole || (!m->shared && m->deleted && m->inode);
+	bool ok = selection_add(s, m, c->incremental && !whole ? &w->ranges : NULL);
 	w->saved = s->pages - before;
 	if (w->saved)
 		make_readable(m, true);

@@ -140,6 +140,24 @@ static hale_status_t missing(const char *path, long error, struct error *err)
 	    -error);
 }
 
+/* This image puts back the file's content, and when it was written. */
+static bool is_set_back(const struct sink *s, const struct map_record *m)
+{
+	for (size_t i = 0; i < s->t.fd_count; i++) {
+		const struct fd_record *r = &s->t.fds[i];
+		if (r->kind == FD_FILE && r->truncates &&
+		    !strcmp(fd_text(&s->fds, r), s->t.map_text + m->path_offset))
+			return true;
+	}
+	for (size_t i = 0; i < s->t.map_count; i++) {
+		const struct map_record *o = &s->t.maps[i];
+		if (o->kind == MAP_KIND_SHARED_FILE && o->prot & PROT_WRITE &&
+		    o->inode == m->inode && o->device == m->device)
+			return true;
+	}
+	return false;
+}
+
 static hale_status_t stage_file(struct sink *s, size_t i, const struct map_record *m, uint64_t at,
 				struct error *err)
 {
@@ -148,7 +166,8 @@ static hale_status_t stage_file(struct sink *s, size_t i, const struct map_recor
 	long fd = sys(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return missing(path, fd, err);
-	if (file_stamp_read((int)fd, &now) != HALE_OK || !file_stamp_same(&now, &m->stamp)) {
+	if (file_stamp_read((int)fd, &now) != HALE_OK ||
+	    (!file_stamp_same(&now, &m->stamp) && !is_set_back(s, m))) {
 		sys(SYS_close, fd);
 		return error_set(err, HALE_ERR_IMAGE_MISMATCH,
 				 "%s is another version than at the checkpoint: install that one, "
