@@ -100,4 +100,10 @@ void track_reset(void);
 void apart_begin(struct capture *c);
 void apart_end(struct capture *c);
 
+
+/* check_rights.c: has a thread other rights, namespaces, a root, descriptors or a folder than it was
+ * started with? of: another thread of its process, or 0; status, own: /proc/PID/status of both. */
+hale_status_t rights_check(pid_t pid, const char *tid, int of, const char *status, const char *own,
+			   struct error *err);
+
 #endif

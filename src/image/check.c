@@ -214,7 +214,9 @@ static bool thread_is_filtered(const char *status, const char *own)
 	       status_number(status, filters, 10, 0) > status_number(own, filters, 10, 0);
 }
 
-static hale_status_t check_thread(pid_t pid, const char *tid, const char *own, struct error *err)
+/* *of: a thread that was looked at before. */
+static hale_status_t check_thread(pid_t pid, const char *tid, int *of, const char *own,
+				  struct error *err)
 {
 	char path[96], status[4096];
 	fmt_print(path, sizeof(path), "/proc/%d/task/%.20s/status", (int)pid, tid);
@@ -232,7 +234,11 @@ static hale_status_t check_thread(pid_t pid, const char *tid, const char *own, s
 		    "its thread %.20s has filtered its system calls (seccomp), and "
 		    "such a filter can't be saved; run the program without its sandbox",
 		    tid);
-	return HALE_OK;
+	if (strstr(status, "\nState:\tZ")) /* the main thread, whose others live on */
+		return HALE_OK;
+	hale_status_t rc = rights_check(pid, tid, *of, status, own, err);
+	*of = (int)strtol(tid, NULL, 10);
+	return rc;
 }
 
 /* Who may set it may not always set it again. */
@@ -252,13 +258,14 @@ hale_status_t image_check_threads(pid_t pid, struct error *err)
 {
 	char path[64], own[4096] = "";
 	struct dirent *e;
+	int of = 0;
 	hale_status_t rc = check_login(pid, err);
 	sys_read_small("/proc/self/status", own, sizeof(own));
 	fmt_print(path, sizeof(path), "/proc/%d/task", (int)pid);
 	DIR *d = opendir(path);
 	while (d && rc == HALE_OK && (e = readdir(d)))
 		if (e->d_name[0] != '.')
-			rc = check_thread(pid, e->d_name, own, err);
+			rc = check_thread(pid, e->d_name, &of, own, err);
 	if (d)
 		closedir(d);
 	return rc;
