@@ -26,6 +26,8 @@ RULES = {
                   r"|__open(at)?(64)?_2|posix_spawn(p|_file_actions_addopen)?"
                   # ckpt/files_append.c, files_names.c
                   r"|bind|fallocate(64)?|fcntl(64)?|mmap(64)?|(sem|shm)_(open|unlink)"
+                  # ckpt/files_back.c
+                  r"|fseek(o(64)?)?|fsetpos|pwritev?(64)?|rewind"
                   # ckpt/kernel_ipc.c
                   r"|connect|inotify_add_watch|listen|mq_open|(msg|sem|shm)(ctl|get)|sem(timed)?op)$",
     # and the functions of libomp and libc that it stands before: src/task/omp.c, lock.c

@@ -56,6 +56,7 @@ void files_init(void)
 	*(void **)&libc.mkostemps = files_find("mkostemps");
 	*(void **)&libc.mkdtemp = files_find("mkdtemp");
 	files_append_init();
+	files_back_init();
 	files_names_init();
 	files_spawn_init();
 	files_replicas_init();

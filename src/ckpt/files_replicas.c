@@ -7,6 +7,7 @@
  * a byte far behind all files, one for each process, and looks for other ranks' bytes. */
 /* with it, lseek would be another name of lseek64, and both are defined here */
 #undef _FILE_OFFSET_BITS
+#include "ckpt/files.h"
 #include "ckpt/files_replicas.h"
 
 #include <errno.h>
@@ -196,6 +197,7 @@ API off_t lseek(int fd, off_t offset, int whence)
 	if (UNLIKELY(files_replicated) && whence == SEEK_END && fd >= 0 && fd < APPENDED_MAX &&
 	    appended[fd] && appended[fd] == inode_of(fd))
 		whence = SEEK_CUR;
+	files_seeks(fd, offset, whence);
 	long rc = sys(SYS_lseek, fd, offset, whence);
 	if (!sys_failed(rc))
 		return rc;

@@ -138,6 +138,13 @@ uint32_t journal_epoch(void)
 	return self.epoch;
 }
 
+uint32_t journal_epoch_now(void)
+{
+	if (self.is_rank || !self.now)
+		return self.is_rank ? self.epoch : JOURNAL_EPOCH_UNKNOWN;
+	return __atomic_load_n(&self.now->epoch, __ATOMIC_RELAXED);
+}
+
 static void set_folder(const char *folder)
 {
 	size_t n = fmt_print(self.folder, sizeof(self.folder), "%s", folder);

@@ -40,6 +40,10 @@ void journal_restored(const char *folder, uint32_t id);
 void journal_child_leave(void);
 void journal_child_restored(const char *folder);
 
+/* The checkpoint that the rank is past, as far as this process knows without asking anybody. */
+enum { JOURNAL_EPOCH_UNKNOWN = INT32_MAX };
+uint32_t journal_epoch_now(void);
+
 /* A rollback will look for one: false where the user wants none. */
 bool journal_wanted(void);
 
