@@ -317,7 +317,8 @@ struct fd_record {
 	uint32_t open_flags, mode;
 	uint64_t device, inode, offset, size;
 	uint64_t a, b;
-	int64_t value_s, value_ns, interval_s, interval_ns; /* of a file: when it was written */
+	/* of a file: when it was written, when it was made (0: not known) */
+	int64_t value_s, value_ns, interval_s, interval_ns;
 	uint32_t text_offset, text_len;			    /* in the text behind the records */
 	uint32_t truncates;   /* restored: cut to size; of sockets: content is parcels (fd_way.c) */
 	uint32_t has_content; /* content frames follow */

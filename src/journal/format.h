@@ -45,6 +45,8 @@ enum journal_kind {
 			     * born_ns: journal_boot_number */
 	JOURNAL_NODE,	    /* path: a named pipe, or the name of a socket, with this mode */
 	JOURNAL_HOLE,	    /* path: here it had no data (JOURNAL_HOLE_TEXT) */
+	JOURNAL_MADE,	    /* path: what was ABSENT has been made, and is this file;
+			     * inode 0: it may be anything */
 	JOURNAL_KINDS
 };
 

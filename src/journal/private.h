@@ -31,10 +31,11 @@ uint64_t journal_name_key(const struct journal_place *p);
 
 /* known.c: what has been written down since the checkpoint. */
 enum {
-	KNOWN_SIZE = 1,	   /* a record has the file's size */
-	KNOWN_CONTENT = 2, /* … and its content */
-	KNOWN_MADE = 4,	   /* the file is new since the checkpoint, and so is its name */
-	KNOWN_NAME = 8	   /* a record has what the name meant */
+	KNOWN_SIZE = 1,	     /* a record has the file's size */
+	KNOWN_CONTENT = 2,   /* … and its content */
+	KNOWN_MADE = 4,	     /* the file is new since the checkpoint, and so is its name */
+	KNOWN_NAME = 8,	     /* a record has what the name meant */
+	KNOWN_OTHERWISE = 16 /* … and that it may be made in other ways than by opening it */
 };
 unsigned known_get(uint64_t key);
 void known_add(uint64_t key, unsigned what);

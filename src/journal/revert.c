@@ -51,6 +51,8 @@ void revert_fini(struct reverting *r)
 		if (r->aliases[i].fd >= 0)
 			close(r->aliases[i].fd);
 	free(r->aliases);
+	free(r->makings);
+	r->makings = NULL;
 	r->aliases = NULL;
 }
 
@@ -440,6 +442,11 @@ static void revert_absent(struct reverting *r, struct revert_place *p,
 			       p->path);
 		return;
 	}
+	if (p->seen && revert_is_foreign(r, p->path, &p->st)) {
+		revert_trouble(r, "%s has been made by another program meanwhile, and stays",
+			       p->path);
+		return;
+	}
 	if (p->seen && unlinkat(p->dir, p->name, S_ISDIR(p->st.stx_mode) ? AT_REMOVEDIR : 0) != 0)
 		failed(r, p);
 }
@@ -534,6 +541,8 @@ static void revert_saved(struct reverting *r, struct revert_place *p,
 void revert(struct reverting *r, const struct journal_record *c, int folder)
 {
 	const char *path = (const char *)(c + 1), *other = path + c->path_len + 1;
+	if (c->kind == JOURNAL_MADE) /* revert_made.c */
+		return;
 	if (c->kind == JOURNAL_IPC) {
 		revert_kernel(r, c, path);
 		return;

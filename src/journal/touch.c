@@ -168,14 +168,27 @@ void journal_end(int saved_errno)
 
 /* ---- names ---- */
 
-static void absent(const struct journal_place *p)
+/* again: also where that is known; a record of what is made follows. */
+static void absent(const struct journal_place *p, bool again)
 {
 	uint64_t key = journal_name_key(p);
 
-	if (known_get(key) & KNOWN_NAME)
+	if (known_get(key) & KNOWN_NAME && !again)
 		return;
 	if (journal_write(JOURNAL_ABSENT, p->path, NULL, &p->folder))
 		known_add(key, KNOWN_NAME);
+}
+
+/* What is made of this name, and not by opening it, has no record that says which file it is: so
+ * this one says that there is such a thing, once. */
+static void made_otherwise(const struct journal_place *p)
+{
+	uint64_t key = journal_name_key(p);
+
+	if (known_get(key) & KNOWN_OTHERWISE)
+		return;
+	if (journal_write(JOURNAL_MADE, p->path, NULL, NULL))
+		known_add(key, KNOWN_OTHERWISE);
 }
 
 static void unsaved(const char *whole, const struct journal_file *f, const char *why, long rc)
@@ -236,6 +249,12 @@ void journal_removing(int dir, const char *path)
 	journal_end(saved);
 }
 
+static void making(const struct journal_place *p)
+{
+	absent(p, false);
+	made_otherwise(p);
+}
+
 void journal_making(int dir, const char *path)
 {
 	static struct journal_place whole;
@@ -246,7 +265,7 @@ void journal_making(int dir, const char *path)
 		return;
 	if (journal_look(dir, path, AT_SYMLINK_NOFOLLOW, &f) == -ENOENT &&
 	    journal_place(dir, path, false, &whole))
-		absent(&whole);
+		making(&whole);
 	journal_end(saved);
 }
 
@@ -258,7 +277,9 @@ static void rename_one(const struct journal_place *from, const struct journal_pl
 	if (to_is_there)
 		lose(to, g);
 	else
-		absent(to);
+		absent(to, false);
+	if (!made)
+		made_otherwise(to);
 	if (made && known_get(journal_name_key(from)) & KNOWN_NAME &&
 	    known_get(journal_name_key(to)) & KNOWN_NAME)
 		return;
@@ -325,7 +346,7 @@ static bool opening(int dir, const char *path, int flags, bool *plain)
 	if (rc == -ENOENT && flags & O_CREAT) {
 		if (!journal_place(dir, path, follow, &whole))
 			return false;
-		absent(&whole);
+		absent(&whole, true);
 		return true;
 	}
 	if (rc)
@@ -356,6 +377,7 @@ bool journal_opening(int dir, const char *path, int flags)
 
 void journal_opened(int fd)
 {
+	static char whole[JOURNAL_PATH];
 	struct journal_file f;
 	int saved;
 
@@ -364,8 +386,12 @@ void journal_opened(int fd)
 	is_new = false;
 	if (fd < 0 || !made || !journal_begin("a file", &saved))
 		return;
-	if (!journal_look(fd, "", AT_EMPTY_PATH, &f) && S_ISREG(f.mode))
+	if (!journal_look(fd, "", AT_EMPTY_PATH, &f) && S_ISREG(f.mode)) {
 		known_add(journal_file_key(&f), KNOWN_MADE);
+		/* by then another program may have made the name its own */
+		if (journal_path_of_fd(fd, whole))
+			journal_write(JOURNAL_MADE, whole, NULL, &f);
+	}
 	journal_end(saved);
 }
 

@@ -504,6 +504,9 @@ static void undo_epochs(struct undo_reading *g, int journal, const uint32_t *epo
 	g->r->begin_ns = g->since_ns = count ? made_at(folders[0]) : 0;
 	if (g->count)
 		qsort(g->entries, g->count, sizeof(*g->entries), newest_first);
+	for (size_t i = 0; i < g->count; i++)
+		revert_making_note(g->r, g->entries[i].record);
+	revert_makings_end(g->r);
 	for (size_t i = 0; i < g->count; i++) {
 		g->r->since_ns = g->ranks[g->entries[i].log].since_ns;
 		g->r->made = was_made(g, i);
@@ -543,6 +546,18 @@ bool journal_is_empty(const char *job_folder, uint32_t id)
 	return empty;
 }
 
+/* Processes that come back tell by its time what has been made by this (image/fd/fd_found.c). */
+static void undone_now(int journal)
+{
+	int fd = openat(journal, "undone", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+			0600);
+
+	if (fd < 0)
+		return;
+	futimens(fd, NULL);
+	close(fd);
+}
+
 hale_status_t journal_undo(const char *job_folder, uint32_t id, struct error *err)
 {
 	struct reverting r = {0};
@@ -555,6 +570,7 @@ hale_status_t journal_undo(const char *job_folder, uint32_t id, struct error *er
 	if (journal < 0) /* the job has none */
 		return HALE_OK;
 	first = first_read(journal);
+	undone_now(journal);
 	if (first > id)
 		revert_trouble(&r, "the journal goes back to checkpoint %u only", first);
 	count = epochs_list(journal, id, UINT32_MAX, &epochs);

@@ -176,6 +176,13 @@ bool fd_owners_restore(const struct fd_restore *f, struct error *err);
  * up the process's POSIX locks. 0 or -errno. */
 int fd_read_aside(struct arena *arena, const char *path, void *data, size_t len, uint64_t offset);
 
+/* fd_found.c: of a file that is to be set back: when it was made. Is the one that was found by its
+ * name another one, made since? A descriptor of the right one, if it has got another name in the
+ * same folder, or -errno. */
+void fd_found_note(struct fd_record *r, const struct fd_table *t, int fd);
+bool fd_found_is_other(const struct fd_record *r, int fd);
+int fd_found_elsewhere(const struct fd_record *r, const char *path, uint32_t flags);
+
 /* fd_way.c: descriptors on their way in sockets. Opens all of this process's. */
 hale_status_t fd_way_find(struct fd_table *t, struct error *err);
 void fd_way_close(struct fd_table *t);

@@ -139,6 +139,7 @@ static hale_status_t file_capture(struct fd_table *t, const struct fd_probe *p, 
 		return HALE_OK;
 	r->truncates = 1;
 	time_note(r, &p->st);
+	fd_found_note(r, t, p->fd);
 	bool in_place = !(r->open_flags & O_APPEND) &&
 			((r->open_flags & O_ACCMODE) == O_RDWR || r->offset < r->size);
 	return in_place || worth_saving(t, p, r) ? save_content(t, p, r, err) : HALE_OK;
@@ -178,6 +179,21 @@ static int file_open(struct fd_restore *f, size_t index, struct error *err)
 	if ((flags & O_TMPFILE) == O_TMPFILE)
 		flags &= ~(uint32_t)O_TMPFILE;
 	long fd = sys(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC);
+	if (fd == -ENOENT || (fd >= 0 && fd_found_is_other(r, (int)fd))) {
+		long right = fd_found_elsewhere(r, path, flags);
+		if (fd >= 0)
+			sys(SYS_close, fd);
+		if (fd >= 0 && right < 0) {
+			error_set(err, HALE_ERR_STORE,
+				  "%s is another file than the one that was open as descriptor %d "
+				  "in the checkpoint, and was made since: move it away, %s",
+				  path, r->fd,
+				  can_make(f, r) ? "to restart from here"
+						 : "and put that one back");
+			return -1;
+		}
+		fd = right >= 0 ? right : -ENOENT;
+	}
 	if (fd == -ENOENT && can_make(f, r)) {
 		fd = sys(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_CLOEXEC,
 			 r->mode & 07777);
