@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Single decisions of the head, of heads that have no agents. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 #include "base/base.h"
 #include "head/head.h"
 #include "head/head_private.h"
+#include "head/shadows.h"
 
 struct head_fixture {
 	struct options o;
@@ -103,6 +105,30 @@ static void checkpoints_that_cannot_be_kept_are_refused_where_some_are_wanted(vo
 	f->o.report = f->good;
 	assert_int_equal(head_probe(&f->h, &err), HALE_ERR_STORE);
 	assert_non_null(strstr(err.text, "/proc/none/at/all"));
+}
+
+/* ---- shadows ---- */
+
+/* The head ends a shadow that has jumped, and its next copy takes that place: from then on, not
+ * from when the jump is over, the death of the copy is a failure. */
+static void a_shadow_that_was_ended_and_has_come_back_may_die(void **state)
+{
+	struct head_fixture *f = *state;
+	struct head_shadow of[2] = {{.stopped = true}, {.stopped = true}};
+	struct head_rank ranks[2] = {{.exit_status = 137}, {.exit_status = 137}};
+
+	f->h.shadows.of = of;
+	f->h.ranks = ranks;
+	f->h.state = JOB_ENDING; /* nobody comes back now */
+	assert_true(shadows_ended(&f->h, 1, SIGKILL));
+	assert_int_equal(ranks[1].exit_status, 0);
+	shadows_lives(&f->h, 1);
+	ranks[1].exit_status = 137;
+	assert_false(shadows_ended(&f->h, 1, SIGKILL));
+	assert_int_equal(ranks[1].exit_status, 137);
+	assert_true(shadows_ended(&f->h, 0, SIGKILL));
+	f->h.shadows.of = NULL;
+	f->h.ranks = NULL;
 }
 
 /* ---- checkpoints that are asked for ---- */
@@ -199,6 +225,7 @@ int main(void)
 	    WITH_HEAD(a_report_that_cannot_be_written_is_refused),
 	    WITH_HEAD(a_profile_that_cannot_be_written_is_refused),
 	    WITH_HEAD(checkpoints_that_cannot_be_kept_are_refused_where_some_are_wanted),
+	    WITH_HEAD(a_shadow_that_was_ended_and_has_come_back_may_die),
 	    WITH_HEAD(a_job_that_ends_takes_no_checkpoint),
 	    WITH_HEAD(a_checkpoint_is_remembered_until_the_job_can_take_it),
 	    WITH_HEAD(the_checkpoint_under_way_serves_those_who_ask_for_one),

@@ -245,6 +245,12 @@ static bool all_have_shadows(const struct head *h)
 	return true;
 }
 
+void shadows_lives(struct head *h, uint32_t process)
+{
+	if (h->shadows.of)
+		h->shadows.of[process].stopped = false;
+}
+
 /* Of that rank: which shadow has jumped; NULL: none, a process was missing. */
 static struct head_shadow *jumper_of(struct head *h, uint32_t rank)
 {
@@ -282,7 +288,6 @@ void shadows_returned(struct head *h, uint32_t process, const struct report_clon
 		s = &h->shadows.of[living_process(&h->view, c->rank, slot)];
 		*s = (struct head_shadow){.stopped = s->stopped};
 	}
-	h->shadows.of[process].stopped = false;
 	h->shadows.of[process].rests_until =
 	    clock_seconds() + shadow_jump_rest(c->downtime_seconds, c->precopy_seconds);
 	if (all_have_shadows(h)) {

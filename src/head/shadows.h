@@ -76,6 +76,8 @@ bool shadows_merge(struct head *h);
 uint32_t shadows_merged_place(const struct head *h, uint32_t process);
 /* The process leaves the view and is ended, and its death is no failure. The caller publishes. */
 void shadows_stop(struct head *h, uint32_t process);
+/* A copy is that process from now on: its death is a failure again. */
+void shadows_lives(struct head *h, uint32_t process);
 void shadows_returned(struct head *h, uint32_t process, const struct report_clone *c);
 void shadows_heard(struct head *h, uint32_t process, const struct proto_shadow *say);
 /* A process has ended by the status. True: it was a shadow that the head has ended, or that nobody

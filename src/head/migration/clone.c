@@ -475,6 +475,7 @@ static void copy_goes(struct head *h, uint32_t process)
 	m->moved = true;
 	h->moves.clones.insists[process] = h->moves.clones.dropped[process] = 0;
 	living_return(&h->view, process);
+	shadows_lives(h, process);
 	node_set_echo_returned(&h->node_set, process, m->position);
 }
 
