@@ -245,12 +245,6 @@ static bool all_have_shadows(const struct head *h)
 	return true;
 }
 
-void shadows_lives(struct head *h, uint32_t process)
-{
-	if (h->shadows.of)
-		h->shadows.of[process].stopped = false;
-}
-
 /* Of that rank: which shadow has jumped; NULL: none, a process was missing. */
 static struct head_shadow *jumper_of(struct head *h, uint32_t rank)
 {

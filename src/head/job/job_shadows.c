@@ -101,6 +101,12 @@ void shadows_stop(struct head *h, uint32_t process)
 	node_set_signal(&h->node_set, process, SIGKILL);
 }
 
+void shadows_lives(struct head *h, uint32_t process)
+{
+	if (h->shadows.of)
+		h->shadows.of[process].stopped = false;
+}
+
 void shadows_print(const struct head *h, uint32_t process, struct json_out *j)
 {
 	const struct head_shadow *s = &h->shadows.of[process];
