@@ -226,11 +226,10 @@ def a_full_own_disk_leaves_the_checkpoint_before(s):
     job = s.hale_start(2, *until_told(s, 4), options=["--nodes", "1", "--spares", "1", "--keep", "2",
                                                       *LOCAL])
     on_the_disk(s, job, lambda ids: ids, "a checkpoint is copied")
-    with open(os.path.join(disk, "ballast"), "wb") as f:
+    with open(os.path.join(disk, "ballast"), "wb", buffering=0) as f:
         try:
             while True:
                 f.write(bytes(65536))
-                f.flush()
         except OSError:
             pass
     job.until_says(r"checkpoint \d+ failed, the job goes on: .*no space left")
