@@ -56,19 +56,38 @@ static int agent_connect(const struct link_address *address)
 	return fd;
 }
 
-/* It asks again: another agent may have taken the place of the one that heard it. */
+/* The agent's answer has come. It does not while some are not back, nor from an agent that has
+ * ended meanwhile: the caller asks again. */
+static bool is_answered(int fd, const struct proto_plain *ask)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	struct proto_plain answer;
+
+	return send(fd, ask, sizeof(*ask), MSG_NOSIGNAL) == sizeof(*ask) &&
+	       poll(&p, 1, ASK_MS) > 0 &&
+	       sys(SYS_recvfrom, fd, &answer, sizeof(answer), MSG_DONTWAIT, NULL, NULL) > 0;
+}
+
 void writers_await_all(const struct link_address *address)
 {
 	struct proto_plain ask = {.type = PROTO_BACK};
-	int fd = agent_connect(address);
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	bool back = false;
 	int saved = errno;
 
 	memcpy(ask.text, address->token, sizeof(address->token));
-	for (int i = 0; fd >= 0 && i < ASKS; i++)
-		if (send(fd, &ask, sizeof(ask), MSG_NOSIGNAL) < 0 || poll(&p, 1, ASK_MS) > 0)
-			break;
-	if (fd >= 0)
-		close(fd);
+	for (int i = 0; !back && i < ASKS; i++) {
+		int fd = agent_connect(address);
+
+		back = fd >= 0 && is_answered(fd, &ask);
+		if (fd >= 0)
+			close(fd);
+		else /* the next agent of this node is not there yet */
+			usleep(ASK_MS * 1000);
+	}
+	if (!back)
+		log_warn("process %d, a child of a rank, goes on before its agent has said that "
+			 "all ranks are back: what it writes into files that others write, too, "
+			 "may be lost",
+			 (int)getpid());
 	errno = saved;
 }
